@@ -1,0 +1,81 @@
+# On a fresh Debian or Ubuntu machine with python3, make and root: `make demo`, `make test`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check --no-input
+PYTEST := $(BIN)/python -m pytest
+
+# Stamps say what is installed; they stand in the environment they speak of and go with it.
+RUNTIME := $(VENV)/runtime.stamp
+DEV := $(VENV)/dev.stamp
+# What runs leave behind to be read.
+BUILD := .build
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+.PHONY: demo
+demo: $(RUNTIME) packages-demo ## set up, then show Holdfast at work in a private namespace
+	@$(BIN)/holdfast demo
+
+.PHONY: test
+test: $(DEV) packages-test ## set up, then run every lane
+	@tools/test-lanes
+
+.PHONY: test-host
+test-host: $(DEV) packages-test ## the host lane: everything, on the machine's own kernel
+	@$(PYTEST) -n auto --dist worksteal
+
+.PHONY: test-uml
+test-uml: $(DEV) packages-test ## the uml lane: tests marked uml, under user-mode Linux
+	@UML_TIMEOUT=900 tools/uml-run $(PYTEST) -p no:cacheprovider -m uml
+
+.PHONY: soak
+soak: $(DEV) packages-test ## the long runs of the random tests
+	@$(PYTEST) -m soak --hypothesis-profile=soak
+
+.PHONY: lint
+lint: $(DEV) ## style, types, and which package may import which
+	@status=0; \
+	for check in 'ruff check' 'ruff format --check' mypy 'lint-imports --no-logo'; do \
+	    $(BIN)/$$check || status=1; \
+	done; \
+	exit $$status
+
+.PHONY: bench
+bench: $(DEV) packages-bench ## every benchmark beside its peers; results in .build/bench.jsonl
+	@mkdir -p $(BUILD)
+	@$(BIN)/python -m benchmarks all --results $(BUILD)/bench.jsonl
+
+.PHONY: lock
+lock: ## write the locked requirements anew from pyproject.toml
+	@tools/lock
+
+.PHONY: clean
+clean: ## remove what make and the tools made
+	@rm -rf $(BUILD) $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache \
+	    .hypothesis .import_linter_cache
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: packages-demo packages-test packages-bench
+packages-demo packages-test packages-bench: packages-%:
+	@tools/debian-packages $*
+
+$(RUNTIME): requirements.txt pyproject.toml tools/make-venv
+	@tools/make-venv $(PYTHON) $(VENV)
+	@echo "installing what Holdfast needs into $(VENV)"
+	@$(PIP) install --require-hashes -r requirements.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUNTIME) requirements-dev.txt
+	@echo "installing the development tools into $(VENV)"
+	@$(PIP) install --require-hashes -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""Holdfast measured beside other programs doing the same work: `python -m benchmarks`."""

@@ -1,0 +1,33 @@
+"""100 own routes among 1 000 000 of another program: a pass with nothing to do."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks import routes
+from benchmarks.harness import HOLDFAST, Result, Run, compare, router, timed
+
+OWN, FOREIGN = 100, 1_000_000
+_FOREIGN_PROTOCOL = 99
+
+
+def run(repeat: int) -> Result:
+    with tempfile.TemporaryDirectory() as scratch, router(address=False):
+        folder = Path(scratch)
+        file = routes.router_file(folder, OWN)
+        apply = [HOLDFAST, "--root", str(folder / "root"), "apply", str(file), "--yes"]
+        timed(apply)
+        routes.fill_foreign(FOREIGN, _FOREIGN_PROTOCOL, skip=OWN)
+
+        def ip_show() -> Run:
+            with (folder / "routes.out").open("wb") as out:
+                return timed(["ip", "route", "show", "proto", "72"], stdout=out)
+
+        return compare(
+            "routes-foreign",
+            repeat,
+            lambda: timed(apply),
+            {"ip route show proto 72": ip_show},
+            bars={"ip route show proto 72": 2.0},
+        )

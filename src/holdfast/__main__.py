@@ -1,0 +1,22 @@
+"""`holdfast`, and `python -m holdfast`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        # Scripts and shells ask this often; it must not cost the imports of a whole command.
+        from holdfast import __version__
+
+        print(f"holdfast {__version__}")
+        return 0
+    from holdfast.cli.main import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

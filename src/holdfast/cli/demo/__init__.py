@@ -1,0 +1,1 @@
+"""`holdfast demo`: Holdfast at work where nothing can be broken."""

@@ -1,0 +1,69 @@
+"""The command: a child process in its own namespaces plays the script."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from holdfast.cli.demo import namespaces, script
+from holdfast.cli.exit import Exit
+from holdfast.errors import HoldfastError
+
+
+@click.command()
+def command() -> int:
+    """See Holdfast at work, in a private network namespace made for it.
+
+    Plans and applies a small router, lets others interfere, repairs, cleans up, adopts and
+    explains, by the very commands it shows. The machine's own network and files are not touched.
+    Works as root, and as a normal user where user namespaces are allowed.
+    """
+    if shutil.which("ip") is None:
+        raise HoldfastError(
+            "the demo plays other programs with `ip`, which is not installed: install iproute2"
+        )
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os._exit(_play(Path(folder)))
+        return _wait(child)
+
+
+def _wait(child: int) -> int:
+    try:
+        _, status = os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        os.waitpid(child, 0)  # the terminal interrupted it as well
+        raise
+    return os.waitstatus_to_exitcode(status)
+
+
+def _play(folder: Path) -> int:
+    """In the child: whatever happens, it ends here and not in a copy of the parent."""
+    try:
+        namespaces.enter()
+    except OSError as error:
+        print(
+            f"holdfast: a private network namespace could not be made: {error.strerror}. Run it as"
+            " root, or allow user namespaces (kernel.unprivileged_userns_clone=1; on Ubuntu"
+            " kernel.apparmor_restrict_unprivileged_userns=0)",
+            file=sys.stderr,
+        )
+        return Exit.FAILED
+    try:
+        code = script.play(folder)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        return Exit.PIPE
+    except Exception as error:
+        print(f"holdfast: the demo stopped: {error}", file=sys.stderr)
+        return Exit.FAILED
+    return code

@@ -1,0 +1,91 @@
+"""`holdfast forget`: stop claiming, without touching."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import arguments
+from holdfast.paths import Paths
+
+if TYPE_CHECKING:
+    from holdfast.engine.artifact import Key
+    from holdfast.engine.claim import Claim
+
+# What an object carries besides the claim, by kind.
+_TAGGED = ("address", "neighbour", "route", "rule")
+
+
+@click.command()
+@click.argument("names", metavar="ARTIFACT|RESOURCE...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def command(paths: Paths, names: tuple[str, ...], yes: bool) -> int:
+    """Drop claims from the ledger. The objects stay as they are.
+
+    A RESOURCE (`IPv4StaticAddress/lan`) stands for all that it owns. Quote an ARTIFACT of more
+    than one word (`'address 192.0.2.1/24 dev lan0'`).
+    """
+    from holdfast.state.events import Event
+    from holdfast.state.ledger import Ledger
+
+    with Ledger.open(paths, command="holdfast forget", wait=arguments.WAIT_S) as ledger:
+        leaving = _select(ledger.claims(), names)
+        for claim in leaving:
+            click.echo(f"  · {claim.key} ({', '.join(claim.owners)})")
+        if not yes:
+            _ask(len(leaving))
+        ledger.write_claims((), [claim.key for claim in leaving])
+        ledger.append_events(
+            Event("forgotten", str(claim.key), "forgotten on request", claim.generation)
+            for claim in leaving
+        )
+    for line in _aftermath(leaving):
+        click.echo(line)
+    return 0
+
+
+def _select(claims: Mapping[Key, Claim], names: Sequence[str]) -> list[Claim]:
+    from holdfast.cli.selector import parse
+    from holdfast.errors import HoldfastError
+
+    chosen: dict[Key, Claim] = {}
+    for name in names:
+        selector = parse(name)
+        found = [claim for claim in claims.values() if selector.claimed(claim)]
+        if not found:
+            raise HoldfastError(
+                f"no claim is on {name}; `holdfast ledger show` lists what is claimed, and"
+                f" `holdfast explain {name!r}` says whose it is. Nothing was changed"
+            )
+        chosen.update((claim.key, claim) for claim in found)
+    return list(chosen.values())
+
+
+def _ask(count: int) -> None:
+    from holdfast.cli.terminal import counted
+    from holdfast.errors import Refused
+
+    if not sys.stdin.isatty():
+        raise Refused("nobody is there to be asked: add --yes. Nothing was changed")
+    click.echo(f"Forget {counted(count, 'claim')}? Only `yes` is taken for one: ", nl=False)
+    if sys.stdin.readline().strip() != "yes":
+        raise Refused("nothing was changed")
+
+
+def _aftermath(leaving: Sequence[Claim]) -> Iterator[str]:
+    from holdfast.cli.terminal import counted
+
+    yield f"Forgot {counted(len(leaving), 'claim')}. The host was not touched."
+    tagged = [c for c in leaving if c.key.kind in _TAGGED and c.provenance == "created"]
+    if tagged:
+        yield (
+            f"{tagged[0].key} still carries the kernel tag by which Holdfast knows its own, so as"
+            " long as nothing declares it the next apply deletes it. Remove the tag, or the"
+            " object, to change that."
+        )
+    if len(tagged) > 1:
+        yield f"So do {len(tagged) - 1} more."

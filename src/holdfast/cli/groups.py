@@ -1,0 +1,69 @@
+"""Alike things side by side, so that 100 000 routes are a few lines and a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Generic, TypeVar
+
+from holdfast.engine import document
+from holdfast.engine.artifact import Artifact
+from holdfast.engine.plan import Operation, Orphan
+
+# Enough to recognise what a group is about.
+SHOWN = 3
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Generic[T]):
+    first: T  # stands for all of them
+    shown: tuple[Artifact, ...]
+    count: int
+
+    @property
+    def more(self) -> int:
+        return self.count - len(self.shown)
+
+
+def operations(given: Iterable[Operation]) -> Iterator[Group[Operation]]:
+    return _group(given, _alike)
+
+
+def orphans(given: Iterable[Orphan]) -> Iterator[Group[Orphan]]:
+    return _group(given, lambda orphan: (orphan.owners, orphan.removed, orphan.reason))
+
+
+def alike(given: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[tuple[list[T], int]]:
+    """The first few of each run of alike items, and how many there are."""
+    for _, run in groupby(given, key):
+        items = list(run)
+        yield items[:SHOWN], len(items)
+
+
+def _alike(operation: Operation) -> Hashable:
+    return (
+        operation.verb,
+        operation.kind,
+        operation.owners,
+        operation.origin,
+        operation.reason,
+        operation.proof,
+        operation.risk_note,
+        operation.changes,
+    )
+
+
+_Subjected = TypeVar("_Subjected", Operation, Orphan)
+
+
+def _group(
+    given: Iterable[_Subjected], key: Callable[[_Subjected], Hashable]
+) -> Iterator[Group[_Subjected]]:
+    for _, run in groupby(given, key):
+        items = list(run)
+        heads = (a for item in items for a in document.artifacts(item.subject, SHOWN))
+        count = sum(document.count(item.subject) for item in items)
+        yield Group(items[0], tuple(islice(heads, SHOWN)), count)

@@ -1,0 +1,150 @@
+"""`holdfast ledger`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli import arguments, output, private_file
+from holdfast.cli.exit import Exit
+from holdfast.cli.terminal import Style, counted
+from holdfast.errors import HoldfastError
+from holdfast.paths import Paths
+from holdfast.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    from holdfast.engine.claim import Claim
+    from holdfast.state.generations import Generation
+
+
+@click.group()
+def command() -> None:
+    """Look into the ledger, export and import it, check it."""
+
+
+@command.command()
+@output.option
+@click.pass_obj
+def show(paths: Paths, output: str) -> None:
+    """List claims and generations."""
+    from holdfast.cli.output import write
+
+    with Ledger.read(paths) as ledger:
+        claims, generations = list(ledger.claims().values()), ledger.generations()
+    if output == "table":
+        for line in _lines(claims, generations, Style.of(sys.stdout)):
+            click.echo(line)
+    else:
+        write(_members(claims, generations), output, sys.stdout)
+
+
+@command.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.pass_obj
+def export(paths: Paths, file: Path | None) -> None:
+    """Write the whole ledger as JSON, to FILE or to stdout."""
+    with Ledger.read(paths) as ledger:
+        text = json.dumps(ledger.export(), indent=2, ensure_ascii=False) + "\n"
+    if file is None:
+        click.echo(text, nl=False)
+        return
+    private_file.write(file, [text])
+
+
+@command.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Drop what the ledger holds now.")
+@click.pass_obj
+def import_(paths: Paths, file: Path, replace: bool) -> None:
+    """Read an export back, or a ledger in the format of the reference system.
+
+    Everything in FILE is checked first. Claims that differ from those in the ledger are refused
+    without --replace.
+    """
+    try:
+        data = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
+    if not isinstance(data, dict):
+        raise HoldfastError(f"{file}: not an export of a ledger; nothing was changed")
+    with Ledger.open(paths, command="holdfast ledger import", wait=arguments.WAIT_S) as ledger:
+        ledger.import_(data, replace=replace)
+        claims = len(ledger.claims())
+    click.echo(f"Imported {file}; the ledger holds {counted(claims, 'claim')}.")
+
+
+@command.command()
+@click.pass_obj
+def check(paths: Paths) -> int:
+    """Look for anything wrong with the ledger: its file, its rows, its permissions."""
+    with Ledger.read(paths) as ledger:
+        problems = ledger.check()
+    for problem in problems:
+        click.echo(problem)
+    if problems:
+        return Exit.FAILED
+    known = "sound" if paths.ledger.exists() else "there is none yet"
+    click.echo(f"{paths.ledger}: {known}")
+    return Exit.OK
+
+
+def _lines(claims: list[Claim], generations: list[Generation], style: Style) -> Iterator[str]:
+    if not claims and not generations:
+        yield "The ledger is empty."
+        return
+    width = max((len(str(claim.key)) for claim in claims), default=0)
+    for claim in claims:
+        owners = ", ".join(claim.owners)
+        state = "" if claim.state == "owned" else f" ({claim.state})"
+        said = f"{claim.provenance}{state} in generation {claim.generation} for {owners}"
+        yield f"{str(claim.key).ljust(width)}  {style(said, 'dim')}"
+    if claims:
+        yield ""
+    for generation in generations:
+        files = ", ".join(file.path for file in generation.files)
+        when = datetime.fromtimestamp(generation.created, UTC)
+        said = f"{generation.state}, {when:%Y-%m-%d %H:%M:%S} UTC, {files}"
+        yield f"generation {generation.number}: {style(said, 'dim')}"
+    yield ""
+    yield (
+        f"{counted(len(claims), 'claim')}. Routes carry their tag in the kernel and need a claim"
+        " only where they were adopted."
+    )
+
+
+def _members(claims: list[Claim], generations: list[Generation]) -> Iterator[tuple[str, Any]]:
+    yield "format_version", "1.0"
+    yield "claims", map(claim_entry, claims)
+    yield (
+        "generations",
+        (
+            {
+                "number": generation.number,
+                "state": generation.state,
+                "created": generation.created,
+                "finished": generation.finished,
+                "files": [{"path": f.path, "sha256": f.sha256} for f in generation.files],
+            }
+            for generation in generations
+        ),
+    )
+
+
+def claim_entry(claim: Claim) -> dict[str, Any]:
+    return {
+        "artifact": {"kind": claim.key.kind, "name": claim.key.name},
+        "owners": list(claim.owners),
+        "provenance": claim.provenance.value,
+        "state": claim.state.value,
+        "fields": dict(claim.fields),
+        "fingerprint": claim.fingerprint,
+        "origin": claim.origin,
+        "generation": claim.generation,
+        "original": None if claim.original is None else dict(claim.original),
+    }

@@ -1,0 +1,156 @@
+"""The `holdfast` command. Every subcommand is imported only when it is asked for."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from holdfast import __version__
+from holdfast.cli.exit import Exit
+from holdfast.errors import ConfigError, HoldfastError
+from holdfast.paths import Paths
+
+# Command -> module, and the one line of help that the list of commands shows.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "validate": ("validate", "Check a configuration."),
+    "plan": ("plan", "Show what an apply would do, and by what right."),
+    "apply": ("apply", "Make the host as declared."),
+    "reconcile": ("reconcile", "Run one pass without asking."),
+    "status": ("status", "Show how every resource is doing."),
+    "explain": ("explain", "Tell the story of one artifact or resource."),
+    "adopt": ("adopt", "Take over objects that exist already."),
+    "forget": ("forget", "Stop claiming objects, without touching them."),
+    "ledger": ("ledger", "Look into the ledger, export and import it."),
+    "schema": ("schema", "Describe the configuration for editors."),
+    "completion": ("completion", "Print a completion script for a shell."),
+    "demo": ("demo.command", "See Holdfast at work in a private network namespace."),
+}
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's contract)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"holdfast.cli.{COMMANDS[cmd_name][0]}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=Path("/"),
+    help="Keep every file below DIR instead of below /.",
+)
+@click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")
+@click.pass_context
+def command(ctx: click.Context, root: Path) -> None:
+    """Holds the network state of this machine to what a file declares, and touches only what it
+    can prove it owns.
+
+    Commands act on the network namespace they run in. FILE is a Router document; without it,
+    /etc/holdfast/router.yaml is read.
+    """
+    ctx.obj = Paths(root.absolute())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The whole command: never a traceback for what can happen, and always one of our codes."""
+    # A command lives for a moment and makes hardly any cycles; looking for them among 100 000
+    # routes costs more than they take.
+    gc.disable()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without → or · gets a ?
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+        return code
+    except click.UsageError as error:
+        error.show()
+        return Exit.USAGE
+    except ConfigError as error:
+        return _say_invalid(error)
+    except HoldfastError as error:
+        return _say(str(error), error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        return _say(
+            "interrupted; what was left half done, the next pass resolves", Exit.INTERRUPTED
+        )
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit; what cannot be written there is not news.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.PIPE
+    except OSError as error:
+        _raise_in_debug()
+        where = f"{error.filename}: " if error.filename else ""
+        return _say(f"{where}{error.strerror or error}", Exit.FAILED)
+    except Exception as error:
+        _raise_in_debug()
+        kind = type(error).__name__
+        return _say(
+            f"a fault in Holdfast itself: {kind}: {error}\n"
+            "run it again with HOLDFAST_DEBUG=1 to see where, and report that",
+            Exit.FAILED,
+        )
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    instruction = os.environ.get("_HOLDFAST_COMPLETE")
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(command, {}, "holdfast", "_HOLDFAST_COMPLETE", instruction)
+    try:
+        with command.make_context("holdfast", list(arguments)) as ctx:
+            code = command.invoke(ctx)
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    return code if isinstance(code, int) else Exit.OK
+
+
+def _raise_in_debug() -> None:
+    if os.environ.get("HOLDFAST_DEBUG"):
+        raise
+
+
+def _say(message: str, code: int) -> int:
+    from holdfast.cli.terminal import Style, say
+
+    label = Style.of(sys.stderr)("holdfast:", "bold", "red")
+    say([f"{label} {message}"], sys.stderr)
+    return code
+
+
+def _say_invalid(error: ConfigError) -> int:
+    from holdfast.cli.terminal import counted, say
+
+    say((str(problem) for problem in error.problems), sys.stderr)
+    found = counted(len(error.problems), "problem")
+    return _say(f"the configuration is invalid ({found}); nothing was touched", error.exit_code)

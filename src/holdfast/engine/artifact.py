@@ -1,0 +1,102 @@
+"""Artifacts: the objects outside that Holdfast makes, changes, and deletes.
+
+An artifact has a kind, a name (its identity within the kind, written the way `ip` would say it)
+and fields. Two artifacts with the same kind and name are the same object; what differs between
+their fields is drift.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+# What a field may hold: anything JSON can say, with tuples for lists so that it can be hashed.
+Value = str | int | bool | None | tuple[str, ...]
+Fields = Mapping[str, Value]
+
+
+class Key(NamedTuple):
+    """The identity of an artifact: `address 192.0.2.1/24 dev lan0`."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    key: Key
+    fields: Fields
+    payload: bytes = field(default=b"", repr=False, compare=False)  # written, never shown
+
+
+def fingerprint(fields: Fields) -> str:
+    """A short digest of fields, the same whatever their order."""
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactKind:
+    """The one declaration of an artifact kind: how it is told apart, owned and cleaned up."""
+
+    name: str
+    identity: str  # what makes up the name, for the reference documentation
+    fields: tuple[str, ...]  # what is compared
+    proof: str  # how ownership is proven
+    cleanup: str  # how an orphan is removed, or why it never is
+    deletes_orphans: bool
+    after: tuple[str, ...] = ()  # kinds that come before this one when creating
+    immutable: frozenset[str] = frozenset()  # a change of one of these needs replace, not update
+    setting: bool = False  # always there: ensure sets values, nothing is created or deleted
+    coexists: bool = False  # a foreign object of the same name does not stand in the way of ours
+    matches: Callable[[str, Value, Value], bool] = lambda _field, desired, seen: desired == seen
+    pins: tuple[str, ...] = ()  # fields that, once claimed, prove that it is the same object
+    writer_field: str = ""  # who made it: a claim does not hold on what another writer made since
+    nonce_field: str = ""  # a field that tells our object from others' without a random mark
+    survives_reboot: bool = False
+    bulk: BulkKind | None = None
+
+    @property
+    def packing(self) -> BulkKind:
+        if self.bulk is None:
+            raise TypeError(f"{self.name} is not a bulk kind")
+        return self.bulk
+
+
+@dataclass(frozen=True, slots=True)
+class BulkKind:
+    """How a bulk kind turns templates and packed keys into identities and artifacts."""
+
+    scope: Callable[[Any], bytes]  # template -> the shared part of the identity
+    expand: Callable[[Any, bytes], Artifact]  # template, key -> one artifact
+    identify: Callable[[Fields], tuple[bytes, bytes]]  # fields of an artifact -> scope, key
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Many artifacts of a bulk kind that share everything but a packed key.
+
+    100 000 routes through one gateway are one template and 100 000 short byte strings; no object
+    per route exists until one has to be talked about.
+    """
+
+    kind: ArtifactKind
+    template: Any  # hashable; the kind knows what it is
+    keys: Sequence[bytes]
+
+    @property
+    def scope(self) -> bytes:
+        """The shared part of the identity: scope + key is unique within the kind."""
+        return self.kind.packing.scope(self.template)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def artifact(self, key: bytes) -> Artifact:
+        return self.kind.packing.expand(self.template, key)

@@ -1,0 +1,185 @@
+"""The part of plan() for bulk kinds: set algebra first, objects only for what is left over."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.engine import decide, diff, ownership, risk
+from holdfast.engine.artifact import ArtifactKind, Batch, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.draft import Draft, Wanted
+from holdfast.engine.intent import BulkIntent, Intent
+from holdfast.engine.observed import BulkSighting, Sighting
+from holdfast.engine.plan import Operation, Orphan, Verb
+
+
+def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -> None:
+    if kind.name in draft.observed.unknown:
+        why = f"cannot be observed: {draft.observed.unknown[kind.name]}"
+        for intent in intents:
+            draft.hold(intent, why, blocked=True)
+        return
+    seen = draft.observed.bulk[kind.name]
+    found = diff.bulk(intents, seen)
+    for intent, keys in found.present:
+        _keep(intent, keys, draft)
+    extra: dict[bytes, list[tuple[Any, bytes]]] = defaultdict(list)
+    for body in found.extra:
+        shared, key = seen.unpack(body)
+        extra[kind.packing.scope(shared) + key].append((shared, key))
+    for intent, keys in _once(found.missing):
+        _missing(intent, keys, seen, extra, draft)
+    _orphans(kind, extra, draft)
+    _claimed(kind, intents, seen, draft)
+
+
+def _once(
+    missing: Sequence[tuple[BulkIntent, Sequence[bytes]]],
+) -> Iterator[tuple[BulkIntent, Sequence[bytes]]]:
+    """What several resources declare is made once."""
+    sharing = Counter(intent.batch.scope for intent, _ in missing)
+    made: dict[bytes, set[bytes]] = defaultdict(set)
+    for intent, keys in missing:
+        if sharing[intent.batch.scope] > 1:
+            others = made[intent.batch.scope]
+            keys = [key for key in keys if key not in others]
+            others.update(keys)
+        yield intent, keys
+
+
+def _keep(intent: BulkIntent, keys: Sequence[bytes], draft: Draft) -> None:
+    draft.operations.append(
+        Operation(
+            Verb.KEEP,
+            replace(intent.batch, keys=keys),
+            (intent.owner,),
+            reason="as declared",
+            origin=intent.origin,
+            proof="kernel tag",
+        )
+    )
+
+
+def _missing(
+    intent: BulkIntent,
+    keys: Sequence[bytes],
+    seen: BulkSighting,
+    extra: dict[bytes, list[tuple[Any, bytes]]],
+    draft: Draft,
+) -> None:
+    waits = draft.waits_for(intent.requires)
+    if waits:
+        draft.hold(intent, waits)
+        for key in keys:  # what stands in their place now is no orphan
+            extra.pop(intent.batch.scope + key, None)
+        return
+    if extra or seen.foreign:
+        scope = intent.batch.scope
+        new = []
+        for key in keys:
+            identity = scope + key
+            if identity in extra or identity in seen.foreign:
+                _occupied(
+                    intent, key, extra.pop(identity, []), seen.foreign.get(identity, ()), draft
+                )
+            else:
+                new.append(key)
+        keys = new
+    if keys:
+        batch = replace(intent.batch, keys=keys)
+        level, note = risk.assess(Verb.CREATE, batch)
+        draft.operations.append(
+            Operation(
+                Verb.CREATE,
+                batch,
+                (intent.owner,),
+                reason="declared and not there",
+                origin=intent.origin,
+                risk=level,
+                risk_note=note,
+                requires=intent.requires,
+            )
+        )
+
+
+def _occupied(
+    intent: BulkIntent,
+    key: bytes,
+    ours: Sequence[tuple[Any, bytes]],
+    foreign: Sequence[Sighting],
+    draft: Draft,
+) -> None:
+    """One artifact of a batch whose identity is held: the same decision as for any artifact."""
+    kind = intent.batch.kind
+    tagged = [
+        Sighting(kind.packing.expand(shared, packed), tag="by protocol") for shared, packed in ours
+    ]
+    single = Intent(
+        intent.owner, intent.batch.artifact(key), intent.origin, requires=intent.requires
+    )
+    decide.ensure(Wanted(single, (intent.owner,)), kind, [*tagged, *foreign], draft)
+
+
+def _orphans(
+    kind: ArtifactKind, extra: Mapping[bytes, list[tuple[Any, bytes]]], draft: Draft
+) -> None:
+    groups: dict[Any, list[bytes]] = defaultdict(list)
+    for copies in extra.values():
+        for shared, key in copies:
+            groups[shared].append(key)
+    # Bodies come from a set; a plan must not depend on the order in which it gives them up.
+    batches = [Batch(kind, shared, sorted(keys)) for shared, keys in groups.items()]
+    for batch in sorted(batches, key=lambda one: (one.scope, one.keys[0], str(one.template))):
+        level, note = risk.assess(Verb.DELETE, batch)
+        reason = "nothing declares it any more"
+        draft.orphans.append(Orphan(batch, (), True, reason, "kernel tag"))
+        draft.operations.append(
+            Operation(
+                Verb.DELETE,
+                batch,
+                (),
+                reason=reason,
+                proof="kernel tag",
+                risk=level,
+                risk_note=note,
+            )
+        )
+
+
+def _claimed(
+    kind: ArtifactKind, intents: Sequence[BulkIntent], seen: BulkSighting, draft: Draft
+) -> None:
+    """Adopted artifacts carry no tag of ours: without a declaration they are orphans by claim."""
+    mine = {key: claim for key, claim in draft.claims.items() if key.kind == kind.name}
+    if not mine:
+        return
+    there: dict[Key, list[Sighting]] = defaultdict(list)
+    for sightings in seen.foreign.values():
+        for sighting in sightings:
+            there[sighting.artifact.key].append(sighting)
+    declared = _declared(kind, intents, mine)
+    for key, claim in mine.items():
+        if key in declared:
+            continue
+        ours, _ = ownership.split(kind, there.get(key, ()), claim, draft.policy.epoch)
+        for sighting, proof in ours:
+            decide.remove(
+                sighting, kind, proof, claim.owners, "nothing declares it any more", draft
+            )
+        if not ours:
+            decide.forget(claim, "already gone, or no longer what was claimed", draft)
+
+
+def _declared(
+    kind: ArtifactKind, intents: Sequence[BulkIntent], claims: Mapping[Key, Claim]
+) -> set[Key]:
+    """Which of a few claimed artifacts are declared, without expanding every one declared."""
+    found: set[Key] = set()
+    for key, claim in claims.items():
+        scope, packed = kind.packing.identify(claim.fields)
+        if any(intent.batch.scope == scope and packed in intent.batch.keys for intent in intents):
+            found.add(key)
+    return found

@@ -1,0 +1,38 @@
+"""Claims: what this installation created, adopted or set, as the ledger remembers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.engine.artifact import Fields, Key, fingerprint
+
+
+class Provenance(StrEnum):
+    CREATED = "created"
+    ADOPTED = "adopted"
+    SET = "set"  # a setting that always exists: a sysctl, the hostname, the MTU of a NIC
+
+
+class ClaimState(StrEnum):
+    PENDING = "pending"  # written before the create; the object may or may not be there
+    OWNED = "owned"
+    DELETING = "deleting"  # written before the delete
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    key: Key
+    owners: tuple[str, ...]
+    provenance: Provenance
+    state: ClaimState
+    fields: Fields  # as created, adopted or last written, in the system's read-back form
+    origin: str  # where the resource stood in the configuration
+    generation: int
+    epoch: str = ""  # boot and network namespace; kernel objects of another epoch are gone
+    nonce: str = ""  # pending creates: what marks the object as ours although it has no tag yet
+    original: Fields | None = None  # settings: the values before we changed them
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.fields)

@@ -1,0 +1,200 @@
+"""What to do about one artifact: the decisions that the truth table of `planner` names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine import diff, ownership, risk
+from holdfast.engine.artifact import Artifact, ArtifactKind
+from holdfast.engine.claim import Claim, Provenance
+from holdfast.engine.draft import Draft, Wanted
+from holdfast.engine.observed import Sighting
+from holdfast.engine.plan import Candidate, Conflict, Operation, Orphan, Risk, Verb
+
+SETTING = "a setting: it always exists, and setting it is what was declared"
+CONFLICT_REMEDY = "change the configuration to match it, remove it by hand, or leave it as it is"
+
+
+def ensure(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> None:
+    intent = want.intent
+    key = intent.artifact.key
+    ours, foreign = ownership.split(kind, sightings, draft.claims.get(key), draft.policy.epoch)
+    foreign = [sighting for sighting in foreign if not sighting.transient]
+    if ours:
+        (first, proof), *others = ours
+        _settle(want, kind, first, proof, draft)
+        for other, other_proof in others:
+            remove(other, kind, other_proof, want.owners, "a second copy of it", draft)
+    elif foreign and (kind.setting or not intent.creates):
+        _offer(want, kind, foreign[0], draft, conflict=False)
+        _settle(want, kind, foreign[0], "", draft)
+    elif foreign and not kind.coexists:
+        _offer(want, kind, foreign[0], draft, conflict=True)
+    elif kind.setting or not intent.creates:
+        draft.hold(intent, f"{key} is not there yet")
+    else:
+        if foreign:
+            _offer(want, kind, foreign[0], draft, conflict=False)
+        _create(want, draft)
+
+
+def _create(want: Wanted, draft: Draft) -> None:
+    artifact = want.intent.artifact
+    level, note = risk.assess(Verb.CREATE, artifact)
+    draft.created.add(artifact.key)
+    draft.operations.append(
+        Operation(
+            Verb.CREATE,
+            artifact,
+            want.owners,
+            reason="declared and not there",
+            origin=want.intent.origin,
+            risk=level,
+            risk_note=note,
+            requires=want.intent.requires,
+        )
+    )
+
+
+def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft: Draft) -> None:
+    """Keep, update or replace what is ours (or a setting) so that it is as declared."""
+    artifact = want.intent.artifact
+    differing = diff.changes(kind, artifact.fields, seen.artifact.fields)
+    if not differing:
+        verb, reason = Verb.KEEP, "as declared"
+    else:
+        fixed = [change.field for change in differing if change.field in kind.immutable]
+        verb = Verb.REPLACE if fixed else Verb.UPDATE
+        reason = f"{', '.join(change.field for change in differing)} differs"
+        if fixed:
+            reason += f"; {', '.join(fixed)} cannot be changed in place"
+    claim = draft.claims.get(artifact.key)
+    if verb is Verb.REPLACE and not (proof and ownership.may_replace(kind, seen, claim)):
+        draft.hold(
+            want.intent, f"{reason}, and {artifact.key} is not ours to replace", blocked=True
+        )
+        return
+    if verb is Verb.REPLACE and seen.bystanders:
+        gone = ", ".join(seen.bystanders)
+        draft.hold(want.intent, f"{reason}; replacing it would also remove {gone}", blocked=True)
+        return
+    level, note = risk.assess(verb, artifact, differing) if differing else (Risk.NONE, "")
+    draft.operations.append(
+        Operation(
+            verb,
+            artifact,
+            want.owners,
+            reason=reason,
+            origin=want.intent.origin,
+            proof=proof or SETTING,
+            risk=level,
+            risk_note=note,
+            changes=differing,
+            requires=want.intent.requires,
+            observed=seen.artifact,
+        )
+    )
+
+
+def _offer(
+    want: Wanted, kind: ArtifactKind, seen: Sighting, draft: Draft, *, conflict: bool
+) -> None:
+    """Something foreign holds the identity: offer it for adoption, and name the conflict."""
+    intent = want.intent
+    differing = diff.changes(kind, intent.artifact.fields, seen.artifact.fields)
+    candidate = Candidate(
+        intent.artifact, want.owners, intent.origin, seen.artifact, seen.holder, differing
+    )
+    draft.candidates.append(candidate)
+    if not conflict:
+        return
+    if differing:
+        draft.conflicts.append(
+            Conflict(
+                intent.artifact,
+                want.owners,
+                intent.origin,
+                seen.artifact,
+                seen.holder,
+                differing,
+                CONFLICT_REMEDY,
+            )
+        )
+        who = f" ({seen.holder})" if seen.holder else ""
+        draft.missing[intent.artifact.key] = f"something else holds it{who}"
+
+
+def absent(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> None:
+    key = want.intent.artifact.key
+    claim = draft.claims.get(key)
+    ours, foreign = ownership.split(kind, sightings, claim, draft.policy.epoch)
+    foreign = [sighting for sighting in foreign if not sighting.transient]
+    for sighting, proof in ours:
+        if claim is not None and claim.provenance is not Provenance.CREATED and not sighting.tag:
+            reason = f"{key} was {claim.provenance}, not created by Holdfast, so it is not deleted"
+            draft.hold(want.intent, reason, blocked=True)
+        elif not ownership.untouched(kind, sighting, claim):
+            reason = f"{key} is no longer what was claimed, so it is not deleted"
+            draft.hold(want.intent, reason, blocked=True)
+        elif sighting.bystanders:
+            gone = ", ".join(sighting.bystanders)
+            draft.hold(want.intent, f"deleting {key} would also remove {gone}", blocked=True)
+        else:
+            remove(sighting, kind, proof, want.owners, "declared absent", draft, keep_rule=False)
+    if foreign:
+        draft.hold(want.intent, f"{key} exists and is not ours, so it is not deleted", blocked=True)
+    elif not ours and claim is not None:
+        forget(claim, "declared absent and already gone", draft)
+
+
+def forget(claim: Claim, reason: str, draft: Draft) -> None:
+    draft.operations.append(
+        Operation(
+            Verb.FORGET,
+            Artifact(claim.key, claim.fields),
+            claim.owners,
+            reason=reason,
+            origin=claim.origin,
+        )
+    )
+
+
+def remove(
+    sighting: Sighting,
+    kind: ArtifactKind,
+    proof: str,
+    owners: tuple[str, ...],
+    why: str,
+    draft: Draft,
+    *,
+    keep_rule: bool = True,
+) -> None:
+    """Delete what is ours, if the cleanup rule of its kind allows."""
+    artifact = sighting.artifact
+    claim = draft.claims.get(artifact.key)
+    if claim is not None and claim.provenance is Provenance.SET:
+        forget(claim, "nothing declares it any more; it stays as it is", draft)
+        return
+    if keep_rule:
+        allowed, reason = ownership.may_delete_orphan(kind, sighting, claim)
+        draft.orphans.append(
+            Orphan(artifact, owners, allowed, reason if not allowed else why, proof)
+        )
+        if not allowed:
+            if claim is not None and claim.provenance is Provenance.ADOPTED:
+                forget(claim, "nothing declares it any more; it stays as it is", draft)
+            return
+    level, note = risk.assess(Verb.DELETE, artifact)
+    draft.operations.append(
+        Operation(
+            Verb.DELETE,
+            artifact,
+            owners,
+            reason=why,
+            origin=claim.origin if claim is not None else "",
+            proof=proof,
+            risk=level,
+            risk_note=note,
+            observed=artifact,
+        )
+    )

@@ -1,0 +1,56 @@
+"""The diff: what differs between what is wanted and what was seen.
+
+One engine, two ways of knowing what is ours. Bulk objects carry a kernel tag, so whatever is
+tagged and not wanted is an extra (two-way). The others are ours by proof, which may be a claim
+of an earlier pass (three-way); `ownership` decides that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.engine.artifact import ArtifactKind, Fields
+from holdfast.engine.intent import BulkIntent
+from holdfast.engine.observed import BulkSighting
+from holdfast.engine.plan import Change
+
+
+def changes(kind: ArtifactKind, desired: Fields, seen: Fields) -> tuple[Change, ...]:
+    """The declared fields that differ. What is not declared is not compared."""
+    return tuple(
+        Change(field, seen.get(field), desired[field])
+        for field in kind.fields
+        if field in desired and not kind.matches(field, desired[field], seen.get(field))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BulkDiff:
+    missing: tuple[tuple[BulkIntent, Sequence[bytes]], ...]  # wanted, and not there exactly so
+    present: tuple[tuple[BulkIntent, Sequence[bytes]], ...]  # wanted, and seen exactly so
+    extra: Iterable[bytes]  # tagged bodies that nothing wants exactly so
+
+
+def bulk(intents: Sequence[BulkIntent], sighting: BulkSighting) -> BulkDiff:
+    """Set algebra over packed bodies: no object per artifact, whatever their number."""
+    own = sighting.own
+    missing: list[tuple[BulkIntent, Sequence[bytes]]] = []
+    present: list[tuple[BulkIntent, Sequence[bytes]]] = []
+    wanted: list[list[bytes]] = []
+    for intent in intents:
+        keys = intent.batch.keys
+        bodies = sighting.pack(intent.batch)
+        if bodies is None:
+            missing.append((intent, keys))
+            continue
+        wanted.append(bodies)
+        if own.issuperset(bodies):
+            present.append((intent, keys))
+            continue
+        absent = [key for key, body in zip(keys, bodies, strict=True) if body not in own]
+        missing.append((intent, absent))
+        if len(absent) < len(keys):
+            there = [key for key, body in zip(keys, bodies, strict=True) if body in own]
+            present.append((intent, there))
+    return BulkDiff(tuple(missing), tuple(present), own.difference(*wanted))

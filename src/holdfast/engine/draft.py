@@ -1,0 +1,78 @@
+"""A plan in the making."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.guard import refusal
+from holdfast.engine.intent import BulkIntent, Desired, Intent
+from holdfast.engine.observed import Observed
+from holdfast.engine.order import order
+from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Verb
+from holdfast.engine.policy import Policy
+
+
+@dataclass(slots=True)
+class Draft:
+    observed: Observed
+    claims: Mapping[Key, Claim]
+    policy: Policy
+    operations: list[Operation] = field(default_factory=list)
+    orphans: list[Orphan] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    pending: list[Held] = field(default_factory=list)
+    blocked: list[Held] = field(default_factory=list)
+    missing: dict[Key, str] = field(default_factory=dict)  # what others may wait for, and why
+    created: set[Key] = field(default_factory=set)  # what this plan makes
+
+    def waits_for(self, requires: Sequence[Key]) -> str:
+        """Why an artifact with these requirements cannot be made now; empty if it can.
+
+        A requirement that nobody declares (a link named literally) must simply be there.
+        """
+        for key in requires:
+            if key in self.missing:
+                return f"waits for {key}: {self.missing[key]}"
+            there = self.observed.sightings.get(key) or key in self.created
+            if not there and key.kind not in self.observed.unknown:
+                return f"waits for {key}: it is not there yet"
+        return ""
+
+    def hold(self, intent: Intent | BulkIntent, reason: str, *, blocked: bool = False) -> None:
+        key = intent.artifact.key if isinstance(intent, Intent) else None
+        held = Held(intent.owner, intent.origin, reason, key)
+        (self.blocked if blocked else self.pending).append(held)
+        if key is not None:
+            self.missing[key] = reason
+
+    def finish(self, desired: Desired) -> Plan:
+        operations = self.operations
+        if self.observed.unknown:
+            operations = [op for op in operations if op.verb not in (Verb.DELETE, Verb.FORGET)]
+            why = "kept: not everything could be observed, so nothing is deleted in this pass"
+            self.orphans = [
+                replace(orphan, removed=False, reason=why) if orphan.removed else orphan
+                for orphan in self.orphans
+            ]
+        return Plan(
+            operations=order(operations),
+            orphans=tuple(self.orphans),
+            conflicts=tuple(self.conflicts),
+            candidates=tuple(self.candidates),
+            pending=tuple(self.pending),
+            blocked=tuple(self.blocked),
+            unknown=tuple(sorted(self.observed.unknown.items())),
+            refusal=refusal(operations, desired, self.policy),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What all resources together want of one artifact."""
+
+    intent: Intent
+    owners: tuple[str, ...]

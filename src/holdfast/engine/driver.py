@@ -1,0 +1,69 @@
+"""The contract between the pass and the drivers: observe, apply, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from holdfast.engine.artifact import Batch, Fields, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a pass needs to know about: declared and claimed identities.
+
+    A driver reports every object at these identities, every object that carries our tag, and
+    nothing else it does not need: a million foreign routes must not matter.
+    """
+
+    keys: frozenset[Key] = frozenset()
+    batches: tuple[Batch, ...] = ()
+    claims: Mapping[Key, Claim] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One object that an operation could not bring about."""
+
+    key: Key
+    error: str  # the system's own words: errno text and extended ack
+    exists: bool = False  # an exclusive create met something foreign
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one operation. `done` counts objects; `failures` names the others."""
+
+    operation: Operation
+    done: int
+    failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
+    remember: Fields | None = None  # what a claim must hold to tell ours from others' next time
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+
+class Driver(Protocol):
+    """Observes and changes one family of artifacts.
+
+    observe: raises DriverError when what it saw is not complete. Never returns part of the truth.
+    apply: carries out operations of its kinds in the order given and answers for each one, in the
+    same order; it never raises for what a single object did. Create is exclusive: what exists
+    already is a Failure with `exists`. Delete re-checks or lets the kernel check that the object
+    is still the one planned for; what is already gone counts as done.
+    """
+
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
+
+    def observe(self, scope: Scope) -> Observed: ...
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]: ...

@@ -1,0 +1,187 @@
+"""Routes, the one bulk kind: packed keys under shared templates.
+
+Canonical form is what the kernel reads back: IPv6 metric 1024 where none is given, destination
+masked, `default` spelt 0.0.0.0/0 or ::/0, table as a number.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, BulkKind, Fields, Key, Value
+
+MAIN_TABLE = 254
+IPV6_DEFAULT_METRIC = 1024
+TYPES = ("unicast", "blackhole", "unreachable", "prohibit")
+
+
+@dataclass(frozen=True, slots=True)
+class Nexthop:
+    gateway: str = ""  # canonical address; an IPv6 gateway under an IPv4 route is fine
+    dev: str = ""  # "" leaves the choice to the kernel, by the gateway
+    weight: int = 1
+    onlink: bool = False
+
+    def __str__(self) -> str:
+        words = []
+        if self.gateway:
+            words += ["via", self.gateway]
+        if self.dev:
+            words += ["dev", self.dev]
+        if self.weight != 1:
+            words += ["weight", str(self.weight)]
+        if self.onlink:
+            words.append("onlink")
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTemplate:
+    """Everything about a route but its destination."""
+
+    family: int  # 4 or 6
+    table: int = MAIN_TABLE
+    metric: int = 0  # IPv6: 1024 where the user gave none; use `template()`
+    type: str = "unicast"
+    nexthops: tuple[Nexthop, ...] = ()  # one, or the ECMP legs in the order given
+    prefsrc: str = ""
+    mtu: int = 0
+
+
+def template(
+    family: int,
+    *,
+    table: int = MAIN_TABLE,
+    metric: int = 0,
+    kind: str = "unicast",
+    nexthops: tuple[Nexthop, ...] = (),
+    prefsrc: str = "",
+    mtu: int = 0,
+) -> RouteTemplate:
+    """A template in canonical form."""
+    if family == 6 and metric == 0:
+        metric = IPV6_DEFAULT_METRIC
+    return RouteTemplate(family, table, metric, kind, nexthops, prefsrc, mtu)
+
+
+def scope(shared: RouteTemplate) -> bytes:
+    """What all routes of a template have in common of their identity."""
+    return struct.pack("!BIIB", shared.family, shared.table, shared.metric, 0)
+
+
+def pack_key(packed_destination: bytes, prefix_length: int) -> bytes:
+    """The key of a route in its batch: prefix length, then the network address."""
+    return bytes((prefix_length,)) + packed_destination
+
+
+def batch(shared: RouteTemplate, keys: list[bytes]) -> Batch:
+    return Batch(ROUTE, shared, keys)
+
+
+def destination(key: bytes) -> str:
+    family = socket.AF_INET if len(key) == 5 else socket.AF_INET6
+    return f"{socket.inet_ntop(family, key[1:])}/{key[0]}"
+
+
+def route_key(prefix: str, family: int, table: int, metric: int) -> Key:
+    name = prefix
+    if table != MAIN_TABLE:
+        name += f" table {table}"
+    if metric != (IPV6_DEFAULT_METRIC if family == 6 else 0):
+        name += f" metric {metric}"
+    return Key("route", name)
+
+
+def expand(shared: RouteTemplate, key: bytes) -> Artifact:
+    prefix = destination(key)
+    fields: dict[str, Value] = {
+        "destination": prefix,
+        "table": shared.table,
+        "metric": shared.metric,
+        "type": shared.type,
+        "nexthops": tuple(str(nexthop) for nexthop in shared.nexthops),
+        "prefsrc": shared.prefsrc,
+        "mtu": shared.mtu,
+    }
+    return Artifact(route_key(prefix, shared.family, shared.table, shared.metric), fields)
+
+
+def identify(fields: Fields) -> tuple[bytes, bytes]:
+    """The scope and key of a route from the fields that `expand` gives it."""
+    address, _, length = str(fields["destination"]).partition("/")
+    family = 6 if ":" in address else 4
+    packed = socket.inet_pton(socket.AF_INET6 if family == 6 else socket.AF_INET, address)
+    table, metric = fields["table"], fields["metric"]
+    shared = RouteTemplate(family, int(str(table)), int(str(metric)))
+    return scope(shared), pack_key(packed, int(length))
+
+
+def parse_nexthop(text: str) -> Nexthop:
+    """The inverse of `str(nexthop)`."""
+    words = iter(text.split())
+    found = Nexthop()
+    for word in words:
+        match word:
+            case "via":
+                found = replace(found, gateway=next(words))
+            case "dev":
+                found = replace(found, dev=next(words))
+            case "weight":
+                found = replace(found, weight=int(next(words)))
+            case "onlink":
+                found = replace(found, onlink=True)
+            case _:
+                raise ValueError(f"no nexthop: {text!r}")
+    return found
+
+
+def template_of(artifact: Artifact) -> tuple[RouteTemplate, bytes]:
+    """The inverse of `expand`: the template and key of one route."""
+    fields: Any = artifact.fields
+    _, key = identify(fields)
+    shared = RouteTemplate(
+        4 if len(key) == 5 else 6,
+        fields["table"],
+        fields["metric"],
+        fields["type"],
+        tuple(parse_nexthop(text) for text in fields["nexthops"]),
+        fields["prefsrc"],
+        fields["mtu"],
+    )
+    return shared, key
+
+
+def matches(field: str, desired: Value, seen: Value) -> bool:
+    """A leg declared without `dev` takes the one the kernel chose for its gateway."""
+    if field != "nexthops" or not isinstance(desired, tuple) or not isinstance(seen, tuple):
+        return desired == seen
+    return len(desired) == len(seen) and all(
+        want == have or ("dev" not in want.split() and want == _without_dev(have))
+        for want, have in zip(desired, seen, strict=True)
+    )
+
+
+def _without_dev(nexthop: str) -> str:
+    words = nexthop.split()
+    if "dev" in words:
+        at = words.index("dev")
+        del words[at : at + 2]
+    return " ".join(words)
+
+
+ROUTE = ArtifactKind(
+    name="route",
+    identity="destination, table, metric",
+    fields=("type", "nexthops", "prefsrc", "mtu"),
+    proof="the kernel tag rtm_protocol, which also guards the delete; a claim where it was adopted",
+    cleanup="deleted when tagged: the delete names protocol, metric, type and nexthops, so the"
+    " kernel itself refuses to remove anything else",
+    deletes_orphans=True,
+    writer_field="protocol",
+    after=("link", "address", "neighbour"),
+    matches=matches,
+    bulk=BulkKind(scope=scope, expand=expand, identify=identify),
+)

@@ -1,0 +1,59 @@
+"""Policy routing rules. A rule is all identity: any change is a new rule and the end of the old."""
+
+from __future__ import annotations
+
+from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+
+RULE = ArtifactKind(
+    name="rule",
+    identity="family, priority, selectors, action",
+    fields=(),
+    proof="the kernel tag FRA_PROTOCOL, which also guards the delete; where the kernel has none,"
+    " a claim",
+    cleanup="deleted when tagged (the kernel refuses to delete under another protocol) or claimed",
+    deletes_orphans=True,
+    writer_field="protocol",
+    after=("link", "route"),
+    coexists=True,
+)
+
+ACTIONS = ("lookup", "blackhole", "unreachable", "prohibit")
+
+
+def rule(
+    family: int,
+    priority: int,
+    *,
+    source: str = "",
+    destination: str = "",
+    iif: str = "",
+    oif: str = "",
+    fwmark: int | None = None,
+    fwmask: int = 0xFFFFFFFF,
+    action: str = "lookup",
+    table: int = 0,
+) -> Artifact:
+    """family: 4 or 6. source, destination: canonical prefixes, "" for any. table: for lookup."""
+    fields: dict[str, Value] = {
+        "family": family,
+        "priority": priority,
+        "source": source,
+        "destination": destination,
+        "iif": iif,
+        "oif": oif,
+        "fwmark": fwmark,
+        "fwmask": fwmask if fwmark is not None else None,
+        "action": action,
+        "table": table,
+    }
+    words = [f"inet6 {priority}:" if family == 6 else f"{priority}:", "from", source or "all"]
+    if destination:
+        words += ["to", destination]
+    if fwmark is not None:
+        words += ["fwmark", f"{fwmark:#x}" if fwmask == 0xFFFFFFFF else f"{fwmark:#x}/{fwmask:#x}"]
+    if iif:
+        words += ["iif", iif]
+    if oif:
+        words += ["oif", oif]
+    words += ["lookup", str(table)] if action == "lookup" else [action]
+    return Artifact(Key("rule", " ".join(words)), fields)

@@ -1,0 +1,47 @@
+"""What drivers saw. Unknown is never empty: a kind that could not be read is named as such."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from holdfast.engine.artifact import Artifact, Batch, Key
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One object as it is outside."""
+
+    artifact: Artifact
+    tag: str = ""  # our kernel tag on it ("protocol 72"), empty where it carries none of ours
+    holder: str = ""  # who else it seems to belong to ("protocol static"), for people to read
+    nonce: str = ""  # what a pending claim may recognise its object by
+    transient: bool = False  # the kernel's own cache entry, nobody's declared state
+    bystanders: tuple[str, ...] = ()  # what others made that would go if this were deleted
+
+
+class BulkSighting(Protocol):
+    """A bulk kind as observed: own objects as packed bytes, foreign ones only where they matter."""
+
+    @property
+    def own(self) -> frozenset[bytes] | set[bytes]:
+        """The bodies of every object that carries our tag."""
+
+    @property
+    def foreign(self) -> Mapping[bytes, Sequence[Sighting]]:
+        """Objects without our tag at wanted or claimed identities (scope + key)."""
+
+    def pack(self, batch: Batch) -> list[bytes] | None:
+        """The body each key of a batch would be observed as; None while something it names
+        (a link) does not exist, so that none of it can be there."""
+
+    def unpack(self, body: bytes) -> tuple[Any, bytes]:
+        """The template and the key of an own body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
+    bulk: Mapping[str, BulkSighting] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)  # kind -> why it could not be read

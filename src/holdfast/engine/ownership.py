@@ -1,0 +1,103 @@
+"""Ownership: by what right an object may be changed or deleted. No proof, no touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.engine.artifact import ArtifactKind
+from holdfast.engine.claim import Claim, ClaimState, Provenance
+from holdfast.engine.observed import Sighting
+
+
+def proof(kind: ArtifactKind, sighting: Sighting, claim: Claim | None, epoch: str) -> str:
+    """Why this object is ours, in words for people; empty where it is not.
+
+    | tag | claim            | what was claimed      | ours |
+    |-----|------------------|-----------------------|------|
+    | yes | any              | any                   | yes: the kernel says so |
+    | no  | none             |                       | no |
+    | no  | of another epoch |                       | no: it died with its boot or namespace |
+    | no  | pending          | carries the nonce     | yes: we were killed after making it |
+    | no  | pending          | does not              | no: somebody else was first |
+    | no  | owned            | pinned fields differ  | no: same name, another object |
+    | no  | owned            | another writer's now  | no: somebody put theirs in its place |
+    | no  | owned            | both agree            | yes |
+    | no  | deleting         | other fields now      | no: ours may be gone already |
+    | no  | deleting         | as it was claimed     | yes |
+    """
+    if sighting.tag:
+        return f"kernel tag: {sighting.tag}"
+    if claim is None or not in_force(claim, epoch):
+        return ""
+    if claim.nonce and claim.nonce == sighting.nonce:
+        return f"mark of the interrupted write in generation {claim.generation}"
+    if claim.state is ClaimState.PENDING and claim.provenance is not Provenance.SET:
+        return ""
+    seen = sighting.artifact.fields
+    telling = (*kind.pins, kind.writer_field)
+    if any(claim.fields[name] != seen.get(name) for name in telling if name in claim.fields):
+        return ""
+    if claim.state is ClaimState.DELETING and not untouched(kind, sighting, claim):
+        return ""
+    return _claimed(claim)
+
+
+def in_force(claim: Claim, epoch: str) -> bool:
+    return not claim.epoch or claim.epoch == epoch
+
+
+def _claimed(claim: Claim) -> str:
+    return f"claim: {claim.provenance} in generation {claim.generation}"
+
+
+def untouched(kind: ArtifactKind, sighting: Sighting, claim: Claim | None) -> bool:
+    """Is it still what was claimed? A delete by claim alone asks for more than an update does.
+
+    A tag is atomic with the object, and a pinned object cannot be another one; without either,
+    only the fingerprint tells that nobody put something else in its place.
+    """
+    if sighting.tag or kind.pins or claim is None:
+        return True
+    if claim.nonce and claim.nonce == sighting.nonce:
+        return True
+    seen = sighting.artifact.fields
+    return all(
+        kind.matches(field, claim.fields[field], seen.get(field))
+        for field in kind.fields
+        if field in claim.fields
+    )
+
+
+def may_replace(kind: ArtifactKind, sighting: Sighting, claim: Claim | None) -> bool:
+    """Replacing ends the object there is: having set a NIC's MTU once is no right to that."""
+    if sighting.tag or claim is None or claim.provenance is Provenance.CREATED:
+        return True
+    return claim.provenance is Provenance.ADOPTED and kind.deletes_orphans
+
+
+def may_delete_orphan(
+    kind: ArtifactKind, sighting: Sighting, claim: Claim | None
+) -> tuple[bool, str]:
+    """The cleanup rule of a kind applied to one orphan: whether, and why (not)."""
+    if not kind.deletes_orphans:
+        return False, f"kept: {kind.cleanup}"
+    if not untouched(kind, sighting, claim):
+        return False, "kept: it is no longer what was claimed, so somebody else changed it"
+    if sighting.bystanders:
+        return False, "kept: deleting it would also remove " + ", ".join(sighting.bystanders)
+    return True, "nothing declares it any more"
+
+
+def split(
+    kind: ArtifactKind, sightings: Sequence[Sighting], claim: Claim | None, epoch: str
+) -> tuple[list[tuple[Sighting, str]], list[Sighting]]:
+    """The sightings of one identity that are ours, each with its proof, and the others."""
+    ours: list[tuple[Sighting, str]] = []
+    foreign: list[Sighting] = []
+    for sighting in sightings:
+        why = proof(kind, sighting, claim, epoch)
+        if why:
+            ours.append((sighting, why))
+        else:
+            foreign.append(sighting)
+    return ours, foreign

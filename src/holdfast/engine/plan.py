@@ -1,0 +1,123 @@
+"""The plan: data that says what will be done, why, and by what right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.engine.artifact import Artifact, Batch, Key, Value
+
+
+class Verb(StrEnum):
+    CREATE = "create"
+    UPDATE = "update"
+    REPLACE = "replace"
+    DELETE = "delete"
+    KEEP = "keep"
+    FORGET = "forget"  # stop claiming it; the object itself is not touched
+
+    @property
+    def changes_host(self) -> bool:
+        return self in (Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.DELETE)
+
+
+class Risk(StrEnum):
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field that differs: what it is, what it shall be."""
+
+    field: str
+    before: Value
+    after: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    verb: Verb
+    subject: Artifact | Batch  # as desired; for delete and forget: as observed or claimed
+    owners: tuple[str, ...]
+    reason: str
+    origin: str = ""
+    proof: str = ""  # by what right: "protocol 72", "created in generation 3"
+    risk: Risk = Risk.NONE
+    risk_note: str = ""
+    changes: tuple[Change, ...] = ()
+    requires: tuple[Key, ...] = ()
+    observed: Artifact | None = None  # update, replace, delete: what is there now
+    nonce: str = ""  # create: the mark by which a pending claim finds its object again
+
+    @property
+    def kind(self) -> str:
+        return self.subject.kind.name if isinstance(self.subject, Batch) else self.subject.key.kind
+
+    @property
+    def count(self) -> int:
+        return len(self.subject) if isinstance(self.subject, Batch) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """Something of ours that nothing declares any more."""
+
+    subject: Artifact | Batch
+    owners: tuple[str, ...]  # who declared it, where that is known
+    removed: bool
+    reason: str  # why it is, or is not, removed
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A declared artifact whose identity something foreign holds with other fields."""
+
+    desired: Artifact
+    owners: tuple[str, ...]
+    origin: str
+    observed: Artifact
+    holder: str
+    changes: tuple[Change, ...]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A declared artifact that exists and is not ours: what `adopt` offers."""
+
+    desired: Artifact
+    owners: tuple[str, ...]
+    origin: str
+    observed: Artifact
+    holder: str
+    changes: tuple[Change, ...]  # empty: it can be adopted as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A resource, or one artifact of it, that this plan does nothing about yet."""
+
+    owner: str
+    origin: str
+    reason: str
+    key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    operations: tuple[Operation, ...]  # in the order they will be carried out
+    orphans: tuple[Orphan, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    pending: tuple[Held, ...] = ()  # waits for something that is not there yet
+    blocked: tuple[Held, ...] = ()  # cannot go on until somebody decides or repairs
+    unknown: tuple[tuple[str, str], ...] = ()  # kinds that could not be observed, and why
+    refusal: str = ""  # why this plan must not be applied without being told twice
+
+    @property
+    def changes(self) -> tuple[Operation, ...]:
+        return tuple(op for op in self.operations if op.verb.changes_host)

@@ -1,0 +1,17 @@
+"""What a pass may do. Defaults stand here, with their reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# A pass that removes more than half of what is owned is more often an accident (an empty or
+# half-written file, a wrong template) than a wish; a handful of deletes is everyday work.
+MAX_DELETE_SHARE = 50
+FREE_DELETES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    epoch: str = ""  # boot and network namespace the pass runs in
+    max_delete_share: int = MAX_DELETE_SHARE  # per cent of what is owned
+    allow_mass_delete: bool = False

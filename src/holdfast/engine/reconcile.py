@@ -1,0 +1,199 @@
+"""The pass: observe, plan, apply, observe again, record.
+
+A pass goes in rounds. Each round writes the claims it is about to make good, applies its plan
+stage by stage, and observes anew; what the kernel did on the side (secondary addresses gone with
+their primary, routes gone with an address) shows up there and is repaired in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from holdfast.engine import order, record
+from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.intent import BulkIntent, Desired
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.engine.planner import plan
+from holdfast.engine.policy import Policy
+
+# Side effects of a delete settle in the second round; a third finds out that they did.
+MAX_ROUNDS = 3
+
+
+class Host(Protocol):
+    """All drivers together."""
+
+    epoch: str
+
+    def observe(self, scope: Scope) -> Observed:
+        """What is there; kinds that could not be read are named in `unknown`."""
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        """Carry out one stage: operations of one kind."""
+
+    def settle(self, claims: Iterable[Claim]) -> None:
+        """These claims are durable now: the marks on their objects may go."""
+
+
+class Claims(Protocol):
+    """The part of the ledger that the pass needs."""
+
+    def claims(self) -> dict[Key, Claim]: ...
+
+    def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a pass did, and what is true after it."""
+
+    before: Plan  # what was to be done
+    results: tuple[Result, ...]  # what became of it, in order
+    after: Plan  # what is still to be done, by what was observed last
+    rounds: int
+
+    @property
+    def failures(self) -> tuple[tuple[Operation, Failure], ...]:
+        return tuple(
+            (result.operation, failure) for result in self.results for failure in result.failures
+        )
+
+    @property
+    def converged(self) -> bool:
+        """Everything that can be there was seen there. Pending resources wait for others."""
+        left = self.after
+        return not (left.changes or left.conflicts or left.blocked or left.unknown)
+
+
+@dataclass(slots=True)
+class Pass:
+    desired: Desired
+    host: Host
+    ledger: Claims
+    policy: Policy
+    generation: int = 0
+    progress: Callable[[int, int], None] = lambda _done, _total: None
+    nonce: Callable[[], str] = lambda: ""
+    _results: list[Result] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        """Observe and plan; changes nothing."""
+        return self._look()[2]
+
+    def run(self, approve: Callable[[Plan], None]) -> Report:
+        """Carry out the plan once `approve` has let it pass (it raises to refuse)."""
+        claims, observed, first = self._look()
+        approve(first)
+        current, changes, rounds = first, first.changes, 0
+        if not changes:
+            self._record(first, observed, claims)
+        while changes and rounds < MAX_ROUNDS:
+            rounds += 1
+            done = self._apply(changes, claims)
+            claims, observed, current = self._look()
+            claims = self._record(current, observed, claims)
+            changes = _approved(current, first) if done else ()
+        return Report(first, tuple(self._results), current, rounds)
+
+    def _look(self) -> tuple[dict[Key, Claim], Observed, Plan]:
+        claims = self.ledger.claims()
+        observed = self.host.observe(scope(self.desired, claims))
+        return claims, observed, plan(self.desired, observed, claims, self.policy)
+
+    def _apply(self, planned: Sequence[Operation], claims: Mapping[Key, Claim]) -> int:
+        """Claim ahead, then apply stage by stage; answers how many objects changed."""
+        changes, ahead = record.claim_ahead(
+            planned, claims, self.generation, self.host.epoch, self.nonce
+        )
+        if ahead:
+            self.ledger.write_claims(ahead)
+        total = sum(op.count for op in changes)
+        finished = 0
+
+        def advance(count: int) -> None:
+            nonlocal finished
+            finished += count
+            self.progress(finished, total)
+
+        failed: set[Key] = set()
+        done = 0
+        for stage in order.stages(changes):
+            ready = [op for op in stage if not failed.intersection(op.requires)]
+            results = self.host.apply(ready, advance) if ready else []
+            results += [_blocked(op, failed) for op in stage if failed.intersection(op.requires)]
+            for result in results:
+                done += result.done
+                if isinstance(result.operation.subject, Artifact) and not result.ok:
+                    failed.add(result.operation.subject.key)
+            self._results += results
+        return done
+
+    def _record(
+        self, current: Plan, observed: Observed, claims: dict[Key, Claim]
+    ) -> dict[Key, Claim]:
+        put, remove = record.settle(
+            current, observed, claims, self._results, self.generation, self.host.epoch
+        )
+        if put or remove:
+            self.ledger.write_claims(put, remove)
+        current_claims = {key: claim for key, claim in claims.items() if key not in remove}
+        current_claims.update((claim.key, claim) for claim in put)
+        marked = [claim for claim in current_claims.values() if record.is_marked(claim)]
+        if marked:
+            # The mark may only go once the claim is durable, and the claim may only forget the
+            # mark once it is gone: a crash between the two finds it again.
+            self.host.settle(marked)
+            unmarked = [replace(claim, nonce="") for claim in marked]
+            self.ledger.write_claims(unmarked)
+            current_claims.update((claim.key, claim) for claim in unmarked)
+        return current_claims
+
+
+def scope(desired: Desired, claims: Mapping[Key, Claim]) -> Scope:
+    keys: set[Key] = set()
+    batches = []
+    for intent in desired.intents:
+        keys.update(intent.requires)
+        if isinstance(intent, BulkIntent):
+            batches.append(intent.batch)
+        else:
+            keys.add(intent.artifact.key)
+    return Scope(frozenset(keys), tuple(batches), claims)
+
+
+def _approved(current: Plan, first: Plan) -> tuple[Operation, ...]:
+    """The changes of a later round: repairs, and no delete or replace that `first` did not name.
+
+    What was unknown in the first round may be known by now; what that leads to is for the next
+    pass to plan, and for whoever approves it to see.
+    """
+    agreed = {subject for op in first.changes for subject in _destroyed(op)}
+    return tuple(op for op in current.changes if agreed.issuperset(_destroyed(op)))
+
+
+def _destroyed(operation: Operation) -> Iterable[object]:
+    """What an operation takes away, artifact by artifact."""
+    if operation.verb not in (Verb.DELETE, Verb.REPLACE):
+        return ()
+    subject = operation.subject
+    if isinstance(subject, Artifact):
+        return ((operation.verb, subject.key),)
+    return ((operation.verb, subject.template, key) for key in subject.keys)
+
+
+def _blocked(operation: Operation, failed: set[Key]) -> Result:
+    cause = next(key for key in operation.requires if key in failed)
+    if isinstance(operation.subject, Artifact):
+        keys = [operation.subject.key]
+    else:
+        keys = [operation.subject.artifact(key).key for key in operation.subject.keys[:1]]
+    return Result(
+        operation, 0, tuple(Failure(key, f"not tried, because {cause} failed") for key in keys)
+    )

@@ -1,0 +1,217 @@
+"""Claims written ahead of a change, and settled after it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.engine import ownership
+from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
+from holdfast.engine.claim import Claim, ClaimState, Provenance
+from holdfast.engine.decide import SETTING
+from holdfast.engine.driver import Result
+from holdfast.engine.kinds import KINDS
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Plan, Verb
+
+
+def claim_ahead(
+    operations: Sequence[Operation],
+    claims: Mapping[Key, Claim],
+    generation: int,
+    epoch: str,
+    nonce: Callable[[], str],
+) -> tuple[list[Operation], list[Claim]]:
+    """The operations, creates marked with a nonce, and the claims to write before them.
+
+    Bulk objects need none: the kernel puts their tag on in the same instant as it makes them.
+    """
+    marked: list[Operation] = []
+    ahead: list[Claim] = []
+    for operation in operations:
+        subject = operation.subject
+        if isinstance(subject, Artifact) and not KINDS[subject.key.kind].bulk:
+            kind = KINDS[subject.key.kind]
+            if operation.verb in (Verb.CREATE, Verb.REPLACE):
+                operation = replace(operation, nonce=_nonce(kind, subject, nonce))
+            known = claims.get(subject.key)
+            claim = _ahead(operation, subject, known, generation, epoch)
+            if claim is not None and claim != known:
+                ahead.append(claim)
+        marked.append(operation)
+    return marked, ahead
+
+
+def _nonce(kind: ArtifactKind, subject: Artifact, nonce: Callable[[], str]) -> str:
+    return str(subject.fields[kind.nonce_field]) if kind.nonce_field else nonce()
+
+
+def _ahead(
+    operation: Operation, subject: Artifact, known: Claim | None, generation: int, epoch: str
+) -> Claim | None:
+    kind = KINDS[subject.key.kind]
+    is_setting = operation.proof == SETTING
+    # A setting has that proof only where its claim proves nothing: it is of another boot, or of
+    # another NIC of the same name, and so are the values it remembers.
+    if known is not None and not is_setting:
+        if operation.verb is Verb.DELETE:
+            return replace(known, state=ClaimState.DELETING)
+        if operation.verb is Verb.REPLACE:
+            # Until the old object is gone the claim on it must hold, so it is not yet pending.
+            return replace(known, nonce=operation.nonce)
+        if operation.verb is Verb.UPDATE:
+            mark = str(subject.fields[kind.nonce_field]) if kind.nonce_field else known.nonce
+            return replace(known, nonce=mark)
+    elif operation.verb is Verb.DELETE:
+        return None
+    return Claim(
+        subject.key,
+        operation.owners,
+        Provenance.SET if is_setting else Provenance.CREATED,
+        ClaimState.PENDING,
+        subject.fields,
+        operation.origin,
+        generation,
+        epoch="" if kind.survives_reboot else epoch,
+        nonce=operation.nonce,
+        original={c.field: c.before for c in operation.changes} if is_setting else None,
+    )
+
+
+def settle(
+    plan: Plan,
+    observed: Observed,
+    claims: Mapping[Key, Claim],
+    results: Iterable[Result],
+    generation: int,
+    epoch: str,
+) -> tuple[list[Claim], list[Key]]:
+    """The claims that what was just observed makes good, and those it makes void.
+
+    `plan` is the plan made from that observation, so whatever it keeps is there as declared.
+    Nothing is written for what did not change.
+    """
+    made = {
+        result.operation.subject.key
+        for result in results
+        if result.ok
+        and isinstance(result.operation.subject, Artifact)
+        and result.operation.verb in (Verb.CREATE, Verb.REPLACE)
+    }
+    put = _remembered(results, claims, generation, epoch)
+    remove: set[Key] = set()
+    for operation in plan.operations:
+        if not isinstance(operation.subject, Artifact):
+            continue
+        key = operation.subject.key
+        if operation.verb is Verb.FORGET:
+            remove.add(key)
+            put.pop(key, None)
+        elif operation.verb is not Verb.DELETE and not KINDS[key.kind].bulk:
+            claim = _good(operation, key, claims.get(key), observed, generation, epoch)
+            if claim is not None and claim != claims.get(key):
+                put[key] = claim
+    for key, claim in claims.items():
+        kind = KINDS[key.kind]
+        if key in put or key in remove or key.kind in observed.unknown or kind.bulk:
+            continue
+        if claim.state is ClaimState.OWNED:
+            continue
+        ours, foreign = ownership.split(kind, observed.sightings.get(key, ()), claim, epoch)
+        proven: Sequence[Sighting] = [sighting for sighting, _ in ours]
+        if not proven and key in made:
+            proven = _untagged(kind, foreign)
+        if not proven:
+            remove.add(key)  # the create did not happen, or the delete did
+        elif claim.state is ClaimState.PENDING:
+            # What nothing declares any more, and its kind's cleanup rule keeps, has no operation.
+            fields = _claimed_fields(kind, proven[0].artifact.fields)
+            nonce = "" if kind.nonce_field else claim.nonce
+            put[key] = replace(claim, state=ClaimState.OWNED, fields=fields, nonce=nonce)
+    return list(put.values()), sorted(remove)
+
+
+def _remembered(
+    results: Iterable[Result], claims: Mapping[Key, Claim], generation: int, epoch: str
+) -> dict[Key, Claim]:
+    """Claims that drivers asked for, where the tag alone does not tell all of ours."""
+    found: dict[Key, Claim] = {}
+    for result in results:
+        subject = result.operation.subject
+        if result.remember is None or not isinstance(subject, Artifact):
+            continue
+        operation = result.operation
+        claim = Claim(
+            subject.key,
+            operation.owners,
+            Provenance.CREATED,
+            ClaimState.OWNED,
+            result.remember,
+            operation.origin,
+            generation,
+            epoch=epoch,
+        )
+        known = claims.get(subject.key)
+        if known is None or replace(claim, generation=known.generation) != known:
+            found[subject.key] = claim
+    return found
+
+
+def _untagged(kind: ArtifactKind, foreign: Sequence[Sighting]) -> Sequence[Sighting]:
+    """What an exclusive create of this very pass must have made, on a kernel without the tag."""
+    if not kind.writer_field or kind.coexists or len(foreign) != 1:
+        return ()
+    return () if foreign[0].artifact.fields.get(kind.writer_field) else foreign
+
+
+def _good(
+    operation: Operation,
+    key: Key,
+    known: Claim | None,
+    observed: Observed,
+    generation: int,
+    epoch: str,
+) -> Claim | None:
+    """The claim on something seen to be ours; None where nothing proves that it is."""
+    kind = KINDS[key.kind]
+    ours, foreign = ownership.split(kind, observed.sightings.get(key, ()), known, epoch)
+    is_setting = operation.proof == SETTING
+    if not ours and not (known is not None and is_setting and foreign):
+        return None
+    seen = ours[0][0] if ours else foreign[0]
+    if known is not None and not ownership.in_force(known, epoch):
+        known = None
+    made_by = Provenance.SET if is_setting else Provenance.CREATED
+    marked = known is not None and known.nonce == seen.nonce and not kind.nonce_field
+    claim = Claim(
+        key,
+        operation.owners,
+        known.provenance if known is not None else made_by,
+        ClaimState.OWNED,
+        _claimed_fields(kind, seen.artifact.fields),
+        operation.origin,
+        generation,
+        epoch="" if kind.survives_reboot else epoch,
+        nonce=seen.nonce if marked else "",
+        original=known.original if known is not None else None,
+    )
+    # A later generation that declares the same is no news.
+    return (
+        known
+        if known is not None and replace(claim, generation=known.generation) == known
+        else claim
+    )
+
+
+def _claimed_fields(kind: ArtifactKind, seen: Fields) -> Fields:
+    wanted = {*kind.fields, *kind.pins, kind.writer_field}
+    return {name: value for name, value in seen.items() if name in wanted}
+
+
+def is_marked(claim: Claim) -> bool:
+    """Does its object still carry a random mark that is no longer needed?"""
+    return (
+        claim.state is ClaimState.OWNED
+        and bool(claim.nonce)
+        and not KINDS[claim.key.kind].nonce_field
+    )

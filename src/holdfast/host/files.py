@@ -1,0 +1,128 @@
+"""The driver of whole files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.kinds.file import FILE
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+from holdfast.host import rooted
+from holdfast.paths import Paths
+
+
+class FileDriver:
+    kinds: tuple[str, ...] = (FILE.name,)
+
+    def __init__(self, paths: Paths) -> None:
+        self._root = paths.root
+
+    def observe(self, scope: Scope) -> Observed:
+        wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == FILE.name}
+        sightings = {}
+        for key in sorted(wanted):
+            try:
+                with rooted.parent(self._root, key.name) as (folder, name):
+                    seen = rooted.look(folder, name)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                raise DriverError(f"{key}: could not be read: {_words(error)}") from error
+            if seen is not None:
+                sightings[key] = (_sighting(key, seen),)
+        return Observed(sightings=sightings)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        results = []
+        for operation in operations:
+            results.append(self._carry_out(operation))
+            progress(operation.count)
+        return results
+
+    def _carry_out(self, operation: Operation) -> Result:
+        subject = operation.subject
+        if not isinstance(subject, Artifact):
+            raise TypeError("files come one by one")
+        try:
+            match operation.verb:
+                case Verb.CREATE:
+                    self._create(subject)
+                case Verb.UPDATE | Verb.REPLACE:
+                    self._replace(subject, operation.observed)
+                case Verb.DELETE:
+                    self._delete(operation.observed or subject)
+                case _:
+                    raise ValueError(f"a file cannot be the subject of {operation.verb}")
+        except FileExistsError as error:
+            failure = Failure(subject.key, _words(error), exists=operation.verb is Verb.CREATE)
+            return Result(operation, 0, (failure,))
+        except (OSError, ValueError) as error:
+            return Result(operation, 0, (Failure(subject.key, _words(error)),))
+        return Result(operation, 1)
+
+    def _create(self, desired: Artifact) -> None:
+        content, mode = _content(desired), _mode(desired)
+        with rooted.parent(self._root, desired.key.name, create=True) as (folder, name):
+            rooted.sweep(folder, name)
+            rooted.create(folder, name, content, mode)
+
+    def _replace(self, desired: Artifact, observed: Artifact | None) -> None:
+        content, mode = _content(desired), _mode(desired)
+        if observed is None:
+            raise ValueError("the plan does not say what it replaces")
+        with rooted.parent(self._root, desired.key.name) as (folder, name):
+            rooted.sweep(folder, name)
+            seen = rooted.look(folder, name)
+            if seen is None:
+                raise ValueError("it is gone since the plan was made")
+            _still(seen, observed)
+            rooted.replace(folder, name, content, mode, seen)
+
+    def _delete(self, expected: Artifact) -> None:
+        try:
+            with rooted.parent(self._root, expected.key.name) as (folder, name):
+                rooted.sweep(folder, name)
+                seen = rooted.look(folder, name)
+                if seen is not None:
+                    _still(seen, expected)
+                    rooted.remove(folder, name)
+        except FileNotFoundError:
+            return
+
+
+def _sighting(key: Key, seen: rooted.Seen) -> Sighting:
+    artifact = Artifact(key, {"sha256": seen.sha256, "mode": f"{seen.mode:04o}"})
+    holder = f"user {seen.uid}" if seen.type == "file" else f"{seen.type} of user {seen.uid}"
+    return Sighting(artifact, holder=holder, nonce=seen.sha256)
+
+
+def _still(seen: rooted.Seen, expected: Artifact) -> None:
+    """Read again just before: what somebody wrote since the plan is theirs."""
+    if seen.type != "file":
+        raise ValueError(f"it is a {seen.type} now")
+    if seen.sha256 != expected.fields.get("sha256"):
+        raise ValueError(
+            f"its content changed since the plan was made (sha256 {seen.sha256[:16]}…,"
+            f" planned for {str(expected.fields.get('sha256'))[:16]}…)"
+        )
+
+
+def _content(desired: Artifact) -> bytes:
+    # Fields travel in a plan file, the content does not: an empty payload must not empty a file.
+    if hashlib.sha256(desired.payload).hexdigest() != desired.fields.get("sha256"):
+        raise ValueError("the plan does not carry the content it declares")
+    return desired.payload
+
+
+def _mode(desired: Artifact) -> int:
+    return int(str(desired.fields["mode"]), 8)
+
+
+def _words(error: OSError | ValueError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,87 @@
+"""The host: every driver behind one face."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Driver, Result, Scope
+from holdfast.engine.observed import BulkSighting, Observed, Sighting
+from holdfast.engine.plan import Operation
+from holdfast.errors import DriverError
+from holdfast.host.files import FileDriver
+from holdfast.host.hostname import HostnameDriver
+from holdfast.host.netlink.addresses import AddressDriver
+from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.neighbours import NeighbourDriver
+from holdfast.host.netlink.routes import RouteDriver
+from holdfast.host.netlink.rules import RuleDriver
+from holdfast.host.netlink.socket import NetlinkSocket
+from holdfast.host.sysctl import SysctlDriver
+from holdfast.paths import Paths
+
+# Unlike the inode of /proc/self/ns/net, the cookie is never given to another namespace.
+_SO_NETNS_COOKIE = 71
+
+
+class LinuxHost:
+    """This machine, in the network namespace the process runs in."""
+
+    def __init__(self, paths: Paths, tag: int, sock: NetlinkSocket | None = None) -> None:
+        self._sock = sock or NetlinkSocket()
+        self._links = LinkDriver(self._sock, tag)
+        drivers: list[Driver] = [
+            self._links,
+            SysctlDriver(),
+            HostnameDriver(paths),
+            FileDriver(paths),
+            AddressDriver(self._sock, tag),
+            NeighbourDriver(self._sock, tag),
+            RouteDriver(self._sock, tag),
+            RuleDriver(self._sock, tag),
+        ]
+        self._drivers = {kind: driver for driver in drivers for kind in driver.kinds}
+        self.epoch = read_epoch()
+
+    def __enter__(self) -> LinuxHost:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._sock.close()
+
+    def observe(self, scope: Scope) -> Observed:
+        sightings: dict[Key, Sequence[Sighting]] = {}
+        bulk: dict[str, BulkSighting] = {}
+        unknown: dict[str, str] = {}
+        for driver in dict.fromkeys(self._drivers.values()):
+            try:
+                seen = driver.observe(scope)
+            except (DriverError, OSError) as error:
+                unknown.update(dict.fromkeys(driver.kinds, str(error)))
+                continue
+            sightings.update(seen.sightings)
+            bulk.update(seen.bulk)
+            unknown.update(seen.unknown)
+        return Observed(sightings, bulk, unknown)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        return self._drivers[operations[0].kind].apply(operations, progress)
+
+    def settle(self, claims: Iterable[Claim]) -> None:
+        marks = {claim.key.name: claim.nonce for claim in claims if claim.key.kind == "link"}
+        if marks:
+            self._links.settle(marks)
+
+
+def read_epoch() -> str:
+    """Kernel objects live as long as the boot and the network namespace they are in."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with socket.socket(socket.AF_UNIX) as probe:
+        cookie = probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
+    return f"{boot}/{int.from_bytes(cookie, sys.byteorder)}"

@@ -1,0 +1,87 @@
+"""The driver of the host's name: the running one and /etc/hostname."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+
+from holdfast.engine.artifact import Artifact
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.kinds.hostname import HOSTNAME, hostname
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+from holdfast.host import rooted
+from holdfast.paths import Paths
+
+_FILE = "/etc/hostname"
+
+
+class HostnameDriver:
+    kinds: tuple[str, ...] = (HOSTNAME.name,)
+
+    def __init__(self, paths: Paths) -> None:
+        self._root = paths.root
+
+    def observe(self, scope: Scope) -> Observed:
+        if not any(key.kind == HOSTNAME.name for key in (*scope.keys, *scope.claims)):
+            return Observed()
+        try:
+            seen = hostname(self._seen())
+        except OSError as error:
+            raise DriverError(f"{_FILE}: could not be read: {error.strerror or error}") from error
+        return Observed(sightings={seen.key: (Sighting(seen),)})
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        results = []
+        for operation in operations:
+            results.append(self._carry_out(operation))
+            progress(operation.count)
+        return results
+
+    def _seen(self) -> str:
+        """The name, in a form that equals no name where the next boot would bring another."""
+        running, stored = socket.gethostname(), self._stored()
+        if stored == running:
+            return running
+        return f"{running} ({_FILE}: {stored})" if stored else f"{running} (no name in {_FILE})"
+
+    def _stored(self) -> str:
+        try:
+            with rooted.parent(self._root, _FILE) as (folder, name):
+                text = rooted.read(folder, name).decode(errors="surrogateescape")
+        except FileNotFoundError:
+            return ""
+        # hostname(5): the first line that is neither empty nor a comment
+        lines = (line.strip() for line in text.splitlines())
+        return next((line for line in lines if line and not line.startswith("#")), "")
+
+    def _carry_out(self, operation: Operation) -> Result:
+        subject = operation.subject
+        if not isinstance(subject, Artifact):
+            raise TypeError("there is one host name")
+        tried = "the plan"
+        try:
+            if operation.verb is not Verb.UPDATE:
+                raise ValueError(f"the host name cannot be the subject of {operation.verb}")
+            wanted = str(subject.fields["hostname"])
+            # The kernel first: it refuses what is too long before the file has it.
+            tried = f"setting the running name to {wanted!r}"
+            socket.sethostname(wanted)
+            tried = f"the running name is set; writing {_FILE}"
+            self._store(wanted)
+        except (OSError, ValueError) as error:
+            words = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            return Result(operation, 0, (Failure(subject.key, f"{tried}: {words}"),))
+        return Result(operation, 1)
+
+    def _store(self, wanted: str) -> None:
+        with rooted.parent(self._root, _FILE, create=True) as (folder, name):
+            rooted.sweep(folder, name)
+            seen = rooted.look(folder, name)
+            if seen is not None and seen.type != "file":
+                raise ValueError(f"it is a {seen.type}, which is not replaced")
+            mode = seen.mode if seen else 0o644
+            rooted.replace(folder, name, f"{wanted}\n".encode(), mode, seen)

@@ -1,0 +1,1 @@
+"""Kernel network state over rtnetlink: one small codec, one driver per artifact kind."""

@@ -1,0 +1,130 @@
+"""Addresses as the kernel tells and takes them: ifaddrmsg and its attributes."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from holdfast.engine.artifact import Artifact, Fields, Key
+from holdfast.engine.kinds.address import address
+from holdfast.host.netlink import attributes
+
+RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS, _IFA_PROTO = 1, 2, 8, 11
+SECONDARY, TENTATIVE, PERMANENT, NO_PREFIX_ROUTE = 0x01, 0x40, 0x80, 0x200
+
+_HEADER = struct.Struct("=BBBBI")
+_SCOPES = {"global": 0, "site": 200, "link": 253, "host": 254, "nowhere": 255}
+_SCOPE_NAMES = {number: name for name, number in _SCOPES.items()}
+_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAddress:
+    artifact: Artifact
+    index: int
+    version: int
+    ip: bytes
+    network: bytes
+    prefix_length: int
+    scope: str
+    flags: int
+    protocol: int
+    body: bytes
+
+    @property
+    def key(self) -> Key:
+        return self.artifact.key
+
+    def same_network(self, other: SeenAddress) -> bool:
+        return (self.index, self.network, self.prefix_length) == (
+            other.index,
+            other.network,
+            other.prefix_length,
+        )
+
+
+def decode(body: bytes, dev: str) -> SeenAddress:
+    family, prefix_length, flags, scope_number, index = _HEADER.unpack_from(body)
+    found = attributes.parse(body, 8)
+    far = found[_IFA_ADDRESS]
+    near = found.get(_IFA_LOCAL, far)
+    if _IFA_FLAGS in found:
+        flags = attributes.to_int(found[_IFA_FLAGS])
+    version = 4 if family == socket.AF_INET else 6
+    scope = _SCOPE_NAMES.get(scope_number, str(scope_number))
+    protocol = attributes.to_int(found.get(_IFA_PROTO, b""))
+    artifact = address(
+        ipaddress.ip_interface((near, prefix_length)),
+        dev,
+        scope=scope,
+        no_prefix_route=bool(flags & NO_PREFIX_ROUTE),
+    )
+    fields = {**artifact.fields, "protocol": protocol}
+    if near != far:
+        # A point-to-point address. IPv4 keeps it beside one without a peer, so it is another
+        # object; IPv6 allows only one of the two, so it holds the same identity.
+        fields["peer"] = socket.inet_ntop(family, far)
+        if version == 4:
+            artifact = replace(
+                artifact, key=Key("address", f"{artifact.key.name} peer {fields['peer']}")
+            )
+    network = ipaddress.ip_network((far, prefix_length), strict=False)
+    return SeenAddress(
+        artifact=replace(artifact, fields=fields),
+        index=index,
+        version=version,
+        ip=near,
+        network=network.network_address.packed,
+        prefix_length=prefix_length,
+        scope=scope,
+        flags=flags,
+        protocol=protocol,
+        body=body,
+    )
+
+
+def encode(fields: Fields, index: int, tag: int) -> bytes:
+    """A new address as declared. IPv6 takes its scope from the address itself."""
+    ip = ipaddress.ip_address(str(fields["address"]))
+    header = _HEADER.pack(
+        _FAMILY[ip.version], fields["prefix_length"], 0, _SCOPES[str(fields["scope"])], index
+    )
+    flags = NO_PREFIX_ROUTE if fields["no_prefix_route"] else 0
+    return (
+        header
+        + attributes.attribute(_IFA_LOCAL, ip.packed)
+        + attributes.attribute(_IFA_ADDRESS, ip.packed)
+        + attributes.u32(_IFA_FLAGS, flags)
+        + attributes.u8(_IFA_PROTO, tag)
+    )
+
+
+def rebuild(seen: SeenAddress, fields: Fields, tag: int) -> bytes:
+    """An address as it was seen (label, broadcast, lifetimes), but with the fields declared."""
+    family, _prefix_length, low_flags, _scope, index = _HEADER.unpack_from(seen.body)
+    flags = seen.flags & ~NO_PREFIX_ROUTE
+    if fields["no_prefix_route"]:
+        flags |= NO_PREFIX_ROUTE
+    kept: Mapping[int, bytes] = {
+        **attributes.parse(seen.body, 8),
+        _IFA_FLAGS: attributes.parse(attributes.u32(_IFA_FLAGS, flags))[_IFA_FLAGS],
+        _IFA_PROTO: bytes((tag,)),
+    }
+    header = _HEADER.pack(
+        family, fields["prefix_length"], low_flags, _SCOPES[str(fields["scope"])], index
+    )
+    return header + b"".join(attributes.attribute(kind, value) for kind, value in kept.items())
+
+
+def delete_body(seen: SeenAddress) -> bytes:
+    """IPv4 tells addresses apart by local address, peer and prefix length: all three are named."""
+    found = attributes.parse(seen.body, 8)
+    return seen.body[:8] + b"".join(
+        attributes.attribute(kind, found[kind])
+        for kind in (_IFA_LOCAL, _IFA_ADDRESS)
+        if kind in found
+    )

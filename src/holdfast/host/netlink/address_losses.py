@@ -1,0 +1,173 @@
+"""What deleting addresses would take along, told before it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.engine.artifact import Key
+from holdfast.host.netlink import attributes, link_types, side_effects, tags
+from holdfast.host.netlink.address_codec import (
+    NO_PREFIX_ROUTE,
+    PERMANENT,
+    SECONDARY,
+    TENTATIVE,
+    SeenAddress,
+)
+from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
+from holdfast.host.netlink.side_effects import IsOurs
+from holdfast.host.netlink.socket import NetlinkSocket
+
+Losses = dict[Key, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlace:
+    name: str
+    vrf_table: int  # 0: the link belongs to no VRF
+
+
+def read_places(sock: NetlinkSocket) -> dict[int, LinkPlace]:
+    places = {}
+    for body in dump_links(sock):
+        found = attributes.parse(body, 16)
+        places[attributes.to_int(body[4:8])] = LinkPlace(
+            attributes.to_text(found[IFLA_IFNAME]), link_types.vrf_table(found)
+        )
+    return places
+
+
+def promotes_secondaries(dev: str) -> bool:
+    """Whether IPv4 secondaries outlive their primary on a link. Unknown counts as no."""
+    for name in ("all", dev):
+        try:
+            text = Path("/proc/sys/net/ipv4/conf", name, "promote_secondaries").read_text()
+        except OSError:
+            continue
+        if text.strip() != "0":
+            return True
+    return False
+
+
+class AddressLosses:
+    """Predictions over one reading of all addresses.
+
+    doomed: what shall be deleted. Each answer is for one of them, given that those whose answer
+    is empty go and the others stay.
+    """
+
+    def __init__(
+        self,
+        sock: NetlinkSocket,
+        everything: Sequence[SeenAddress],
+        places: Mapping[int, LinkPlace],
+        tag: int,
+        claimed: IsOurs,
+    ) -> None:
+        self._sock = sock
+        self._everything = everything
+        self._places = places
+        self._tag = tag
+        self._claimed = claimed
+
+    def of(self, doomed: Sequence[SeenAddress]) -> Losses:
+        losses: Losses = {address.key: self._foreign_secondaries(address) for address in doomed}
+        for version in (4, 6):
+            self._add_sources(losses, [one for one in doomed if one.version == version], version)
+        self._add_last_addresses(losses, [one for one in doomed if one.version == 4])
+        self._add_prefix_routes(losses, [one for one in doomed if one.version == 6])
+        return losses
+
+    def secondaries(self, primary: SeenAddress) -> list[SeenAddress]:
+        """The addresses that the kernel deletes together with an IPv4 primary."""
+        if primary.version == 6 or primary.flags & SECONDARY:
+            return []
+        if promotes_secondaries(self._places[primary.index].name):
+            return []
+        return [
+            other
+            for other in self._everything
+            if other.version == 4 and other.flags & SECONDARY and other.same_network(primary)
+        ]
+
+    def prefix_route(self, address: SeenAddress, leaving: Iterable[SeenAddress]) -> list[str]:
+        """Another's route that the kernel would delete in place of its own prefix route."""
+        if not address.flags & PERMANENT or address.flags & NO_PREFIX_ROUTE:
+            return []
+        gone = {one.key for one in leaving}
+        for other in self._everything:
+            kept = other.flags & (PERMANENT | NO_PREFIX_ROUTE)
+            if other.key not in gone and other.same_network(address) and kept:
+                return []  # the kernel keeps the prefix route for that one
+        route = side_effects.mistaken_prefix_route(
+            self._sock,
+            address.index,
+            address.network,
+            address.prefix_length,
+            self._places[address.index].vrf_table,
+        )
+        if route is None or not side_effects.foreign(route, self._tag, self._claimed):
+            return []
+        return [str(route)]
+
+    def _foreign_secondaries(self, address: SeenAddress) -> list[str]:
+        return [
+            f"{other.key} ({tags.holder_text(other.protocol, self._tag, address=True)})"
+            for other in self.secondaries(address)
+            if other.protocol != self._tag and not self._claimed(other.key)
+        ]
+
+    def _add_sources(self, losses: Losses, doomed: Sequence[SeenAddress], version: int) -> None:
+        leaving = {one.key for one in doomed}
+        taken = {one.key: [one, *self.secondaries(one)] for one in doomed}
+        gone = {
+            lost.ip: self._places[lost.index].vrf_table
+            for group in taken.values()
+            for lost in group
+            if not self._stays_elsewhere(lost, leaving | {other.key for other in group})
+        }
+        lost_sources = side_effects.lost_sources(
+            self._sock, version, gone, self._tag, self._claimed
+        )
+        for key, group in taken.items():
+            for ip in {lost.ip for lost in group}:
+                losses[key] += lost_sources.get(ip, [])
+
+    def _stays_elsewhere(self, lost: SeenAddress, leaving: set[Key]) -> bool:
+        """Whether the same address remains, on this or another link of the same VRF."""
+        table = self._places[lost.index].vrf_table
+        return any(
+            other.ip == lost.ip
+            and other.key not in leaving
+            and (other.scope not in ("link", "host") or other.version == 4)
+            and not (other.version == 6 and other.flags & TENTATIVE)
+            and self._places[other.index].vrf_table == table
+            for other in self._everything
+        )
+
+    def _add_last_addresses(self, losses: Losses, doomed: Sequence[SeenAddress]) -> None:
+        """The last IPv4 address takes the link's routes and neighbours. One that stays prevents
+        that: one that has losses already, or else the first of the doomed."""
+        for index in {one.index for one in doomed}:
+            here = [one for one in doomed if one.index == index]
+            gone = {one.key for one in here}
+            gone |= {other.key for one in here for other in self.secondaries(one)}
+            remaining = [
+                other
+                for other in self._everything
+                if other.index == index and other.version == 4 and other.key not in gone
+            ]
+            if remaining or any(losses[one.key] for one in here):
+                continue
+            losses[here[0].key] += side_effects.lost_with_last_address(
+                self._sock, self._places[index].name, index, self._tag, self._claimed
+            )
+
+    def _add_prefix_routes(self, losses: Losses, doomed: Sequence[SeenAddress]) -> None:
+        """Asked of one address in each prefix: while that one stays, so does the route."""
+        asked: list[SeenAddress] = []
+        for address in doomed:
+            if not any(one.same_network(address) for one in asked):
+                asked.append(address)
+                losses[address.key] += self.prefix_route(address, doomed)

@@ -1,0 +1,185 @@
+"""Addresses: tagged by IFA_PROTO, re-read before every delete because the kernel's delete ignores
+the tag."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+
+from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Verb
+from holdfast.host.netlink import address_codec, attributes, steps, tags
+from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR, SeenAddress
+from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace, read_places
+from holdfast.host.netlink.link_codec import find_index
+from holdfast.host.netlink.socket import CREATE, EXCL, REPLACE, NetlinkError, NetlinkSocket
+
+_GONE = (errno.EADDRNOTAVAIL, errno.ENODEV)
+
+
+class AddressDriver:
+    kinds = ("address",)
+
+    def __init__(self, sock: NetlinkSocket, tag: int) -> None:
+        self._sock = sock
+        self._tag = tag
+        # What the last observation knew to be ours without a tag. Without one, all that is
+        # untagged counts as somebody else's.
+        self._claims: Mapping[Key, Claim] = {}
+
+    def observe(self, scope: Scope) -> Observed:
+        self._claims = tags.untagged(scope.claims, self._tag)
+        everything, places = self._read()
+        own = [a for a in everything if a.protocol == self._tag or a.key in self._claims]
+        orphans = [address for address in own if address.key not in scope.keys]
+        losses = self._losses(everything, places).of(orphans) if orphans else {}
+        sightings: dict[Key, list[Sighting]] = {}
+        for address in everything:
+            ours = address.protocol == self._tag or address.key in scope.claims
+            if ours or address.key in scope.keys:
+                sightings.setdefault(address.key, []).append(
+                    Sighting(
+                        address.artifact,
+                        tag=tags.tag_text(address.protocol, self._tag),
+                        holder=tags.holder_text(address.protocol, self._tag, address=True),
+                        bystanders=tuple(losses.get(address.key, ())),
+                    )
+                )
+        return Observed(sightings)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        leaving = {
+            operation.subject.key
+            for operation in operations
+            if operation.verb is Verb.DELETE and isinstance(operation.subject, Artifact)
+        }
+
+        def step(operation: Operation, artifact: Artifact) -> Result:
+            match operation.verb:
+                case Verb.CREATE:
+                    return self._create(operation, artifact)
+                case Verb.UPDATE | Verb.REPLACE:
+                    return self._change(operation, artifact)
+                case Verb.DELETE:
+                    return self._delete(operation, artifact, leaving)
+                case _:
+                    return steps.done(operation)
+
+        return steps.carry_out(operations, progress, step)
+
+    def _read(self) -> tuple[list[SeenAddress], dict[int, LinkPlace]]:
+        # Addresses first: one whose link is then unknown went away with that link meanwhile.
+        bodies = self._sock.dump(RTM_GETADDR, bytes(8), "addresses")
+        places = read_places(self._sock)
+        indexed = ((body, attributes.to_int(body[4:8])) for body in bodies)
+        found = [
+            address_codec.decode(body, places[index].name)
+            for body, index in indexed
+            if index in places
+        ]
+        return found, places
+
+    def _losses(
+        self, everything: Sequence[SeenAddress], places: Mapping[int, LinkPlace]
+    ) -> AddressLosses:
+        return AddressLosses(
+            self._sock, everything, places, self._tag, lambda key: key in self._claims
+        )
+
+    def _create(self, operation: Operation, artifact: Artifact) -> Result:
+        dev = artifact.fields["dev"]
+        index = find_index(self._sock, str(dev))
+        if index is None:
+            return steps.failed(operation, f"link {dev} does not exist")
+        body = address_codec.encode(artifact.fields, index, self._tag)
+        error = steps.send(self._sock, RTM_NEWADDR, CREATE | EXCL, body)
+        if error is None:
+            return steps.done(operation)
+        return steps.failed(operation, str(error), exists=error.errno == errno.EEXIST)
+
+    def _delete(self, operation: Operation, artifact: Artifact, leaving: set[Key]) -> Result:
+        everything, places = self._read()
+        seen = _find(everything, artifact.key)
+        if seen is None:
+            return steps.done(operation)
+        losses = self._losses(everything, places)
+        refusal = self._refusal(operation, seen, losses)
+        if refusal is not None:
+            return refusal
+        swept = [one for one in losses.secondaries(seen) if one.key not in leaving]
+        error = self._remove(seen)
+        if error is not None:
+            return steps.failed(operation, str(error))
+        return self._put_back(operation, swept)
+
+    def _change(self, operation: Operation, artifact: Artifact) -> Result:
+        everything, places = self._read()
+        seen = _find(everything, artifact.key)
+        if seen is None:
+            return self._create(operation, artifact)
+        losses = self._losses(everything, places)
+        body = address_codec.rebuild(seen, artifact.fields, self._tag)
+        # The kernel's replace changes the flags of an IPv6 address, but neither a prefix length
+        # nor anything of an IPv4 address; those need the address out of the way.
+        if seen.version == 6 and artifact.fields["prefix_length"] == seen.prefix_length:
+            refusal = self._refusal(operation, seen, losses, only_prefix_route=True)
+            error = refusal or steps.send(self._sock, RTM_NEWADDR, REPLACE, body)
+            if isinstance(error, NetlinkError):
+                return steps.failed(operation, str(error))
+            return error or steps.done(operation)
+        refusal = self._refusal(operation, seen, losses)
+        if refusal is not None:
+            return refusal
+        swept = losses.secondaries(seen)
+        removal = self._remove(seen)
+        if removal is not None:
+            return steps.failed(operation, str(removal))
+        failure = steps.send(self._sock, RTM_NEWADDR, CREATE | EXCL, body)
+        if failure is None:
+            return self._put_back(operation, swept)
+        back = self._put_back(operation, [seen, *swept])
+        fate = "the old one was put back" if back.ok else "and the old one could not be put back"
+        return steps.failed(operation, f"{failure}; {fate}")
+
+    def _refusal(
+        self,
+        operation: Operation,
+        seen: SeenAddress,
+        losses: AddressLosses,
+        *,
+        only_prefix_route: bool = False,
+    ) -> Result | None:
+        """Why an address is left alone after all."""
+        departures = steps.departures(steps.planned_for(operation, self._tag), seen.artifact.fields)
+        if departures:
+            return steps.changed(operation, departures)
+        lost = (
+            losses.prefix_route(seen, [seen]) if only_prefix_route else losses.of([seen])[seen.key]
+        )
+        if lost:
+            return steps.failed(operation, f"would take what others made: {'; '.join(lost)}")
+        return None
+
+    def _remove(self, seen: SeenAddress) -> NetlinkError | None:
+        error = steps.send(self._sock, RTM_DELADDR, 0, address_codec.delete_body(seen))
+        return None if error is None or error.errno in _GONE else error
+
+    def _put_back(self, operation: Operation, swept: Sequence[SeenAddress]) -> Result:
+        """Secondaries of ours that went with their primary and nobody asked to delete."""
+        notes, failures = [], []
+        for address in swept:
+            error = steps.send(self._sock, RTM_NEWADDR, CREATE | EXCL, address.body)
+            if error is None:
+                notes.append(f"{address.key} went with it and was put back")
+            else:
+                failures.append(Failure(address.key, f"went with its primary: {error}"))
+        return Result(operation, 1, tuple(failures), tuple(notes))
+
+
+def _find(everything: Sequence[SeenAddress], key: Key) -> SeenAddress | None:
+    return next((address for address in everything if address.key == key), None)

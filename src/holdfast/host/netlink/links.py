@@ -1,0 +1,271 @@
+"""Links: created exclusively, changed field by field, deleted by index. They carry no tag; a link
+just created carries a random number in its group until its claim is settled."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.engine.artifact import Artifact, Fields, Key, Value
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Result, Scope
+from holdfast.engine.kinds.link import LINK, TYPES
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+from holdfast.host.netlink import (
+    attributes,
+    link_codec,
+    link_losses,
+    link_types,
+    side_effects,
+    steps,
+    tags,
+)
+from holdfast.host.netlink.link_codec import (
+    IFF_UP,
+    IFLA_ADDRESS,
+    IFLA_GROUP,
+    IFLA_IFALIAS,
+    IFLA_MASTER,
+    IFLA_MTU,
+    SeenLink,
+    header,
+)
+from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
+from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
+
+_RTM_NEWLINK, _RTM_DELLINK = 16, 17
+
+# In this order: joining a bond overwrites MAC and MTU, so the master comes before them; up comes
+# last.
+_SETTABLE = ("stp", "vlan_filtering", "learning", "miimon", "master", "mac", "mtu", "alias", "up")
+# Joining or leaving these takes the link down for a moment: a bond takes no link that is up, and
+# a VRF cycles its members itself.
+_CYCLING_MASTERS = ("bond", "vrf")
+
+
+class LinkDriver:
+    """tag: whose routes and neighbours may go when a link must go down for a moment. Without one,
+    nobody's may."""
+
+    kinds = ("link",)
+
+    def __init__(self, sock: NetlinkSocket, tag: int = tags.NOBODY) -> None:
+        self._sock = sock
+        self._tag = tag
+        # What the last observation knew to be ours without a tag.
+        self._claims: Mapping[Key, Claim] = {}
+
+    def observe(self, scope: Scope) -> Observed:
+        self._claims = tags.untagged(scope.claims, self._tag)
+        bodies = dump_links(self._sock)
+        names = {
+            attributes.to_int(body[4:8]): attributes.to_text(
+                attributes.parse(body, 16)[IFLA_IFNAME]
+            )
+            for body in bodies
+        }
+        sightings: dict[Key, list[Sighting]] = {}
+        for body in bodies:
+            key = Key("link", names[attributes.to_int(body[4:8])])
+            if key not in scope.keys and key not in scope.claims:
+                continue
+            seen = link_codec.decode(body, lambda index: names.get(index, ""))
+            sightings[key] = [
+                Sighting(
+                    seen.artifact,
+                    holder=f"a {seen.kind or 'hardware'} link; links carry no mark of their maker",
+                    nonce=str(seen.group) if seen.group else "",
+                )
+            ]
+        return Observed(sightings)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        return steps.carry_out(operations, progress, self._step)
+
+    def settle(self, marks: Mapping[str, str]) -> None:
+        """Take the number out of the group of links whose claims are recorded; only where it is
+        still that number, for a link of that name may be another one by now."""
+        requests = []
+        for name, mark in marks.items():
+            seen = self._find(name)
+            if seen is not None and str(seen.group) == mark:
+                requests.append(
+                    Request(_RTM_NEWLINK, 0, header(seen.index) + attributes.u32(IFLA_GROUP, 0))
+                )
+        for error in self._sock.transact(requests).values():
+            if error.errno != errno.ENODEV:
+                raise DriverError(f"cannot reset the group of links {', '.join(marks)}: {error}")
+
+    def _is_ours(self, key: Key) -> bool:
+        return key in self._claims
+
+    def _step(self, operation: Operation, artifact: Artifact) -> Result:
+        match operation.verb:
+            case Verb.CREATE:
+                return self._create(operation, artifact)
+            case Verb.UPDATE:
+                return self._update(operation, artifact)
+            case Verb.REPLACE:
+                removed = self._delete(operation, artifact)
+                return self._create(operation, artifact) if removed.ok else removed
+            case Verb.DELETE:
+                return self._delete(operation, artifact)
+            case _:
+                return steps.done(operation)
+
+    def _create(self, operation: Operation, artifact: Artifact) -> Result:
+        """The kernel makes a link and its group in one go, so that none exists unmarked. What it
+        takes along at that moment (type, MTU, MAC) leaves nothing behind when it fails."""
+        name, fields = artifact.key.name, artifact.fields
+        kind = str(fields.get("type", ""))
+        if kind not in TYPES:
+            return steps.failed(operation, f"links of type {kind!r} cannot be created")
+        body = header() + attributes.text(IFLA_IFNAME, name)
+        if operation.nonce:
+            body += attributes.u32(IFLA_GROUP, int(operation.nonce))
+        for field in ("mtu", "mac"):
+            if field in fields:
+                body += self._encode(field, fields[field])
+        body += link_types.lower_link(kind, fields, self._index_of)
+        body += link_types.linkinfo(kind, fields, self._index_of)
+        error = steps.send(self._sock, _RTM_NEWLINK, CREATE | EXCL, body)
+        if error is not None:
+            # EEXIST is also said of a peer's name, a VNI or a VLAN that is taken.
+            taken = error.errno == errno.EEXIST and self._find(name) is not None
+            return steps.failed(operation, str(error), exists=taken)
+        seen = self._find(name)
+        if seen is None:
+            return steps.failed(operation, "created, but gone again at once")
+        rest = {field: fields[field] for field in ("master", "alias", "up") if field in fields}
+        problems = self._set(seen, rest)
+        if problems:
+            return steps.failed(operation, f"created, but {'; '.join(problems)}")
+        return steps.done(operation)
+
+    def _update(self, operation: Operation, artifact: Artifact) -> Result:
+        seen = self._find(artifact.key.name)
+        if seen is None:
+            return steps.failed(operation, "the link is gone")
+        departures = _another_link(operation, seen)
+        if departures:
+            return steps.changed(operation, departures)
+        wanted = {change.field: change.after for change in operation.changes}
+        fixed = [field for field in wanted if field not in _SETTABLE]
+        if fixed:
+            return steps.failed(
+                operation, f"cannot change {', '.join(fixed)} of a link that exists"
+            )
+        problems = self._set(seen, wanted)
+        return steps.failed(operation, "; ".join(problems)) if problems else steps.done(operation)
+
+    def _delete(self, operation: Operation, artifact: Artifact) -> Result:
+        seen = self._find(artifact.key.name)
+        if seen is None:
+            return steps.done(operation)
+        departures = _another_link(operation, seen)
+        if departures:
+            return steps.changed(operation, departures)
+        lost = link_losses.lost_with_link(self._sock, artifact.key.name, self._tag, self._is_ours)
+        if lost:
+            return steps.failed(operation, f"would take what others made: {'; '.join(lost)}")
+        error = steps.send(self._sock, _RTM_DELLINK, 0, header(seen.index))
+        if error is None or error.errno == errno.ENODEV:
+            return steps.done(operation)
+        return steps.failed(operation, str(error))
+
+    def _find(self, name: str) -> SeenLink | None:
+        body = link_codec.find_link(self._sock, name)
+        if body is None:
+            return None
+        return link_codec.decode(body, lambda index: link_codec.name_of(self._sock, index))
+
+    def _index_of(self, name: str) -> int:
+        index = link_codec.find_index(self._sock, name)
+        if index is None:
+            raise DriverError(f"link {name} does not exist")
+        return index
+
+    def _set(self, seen: SeenLink, wanted: Fields) -> list[str]:
+        """Each field on its own, so that one that fails does not keep the others back."""
+        problems = []
+        was_up, goes_down = seen.up, wanted.get("up") is False
+        if goes_down and was_up:
+            problems += self._send("up", False, seen)
+            was_up = False
+        for field in _SETTABLE:
+            if field not in wanted or (field == "up" and goes_down):
+                continue
+            if field == "master" and was_up and self._cycles(seen, str(wanted[field])):
+                problems += self._set_while_down(field, wanted[field], seen)
+            else:
+                problems += self._send(field, wanted[field], seen)
+        if goes_down and "master" in wanted:
+            problems += self._send("up", False, seen)  # a bond takes its members up
+        return problems
+
+    def _cycles(self, seen: SeenLink, master: str) -> bool:
+        masters = (master, str(seen.artifact.fields["master"]))
+        found = [self._find(name) for name in masters if name]
+        return any(link is not None and link.kind in _CYCLING_MASTERS for link in found)
+
+    def _set_while_down(self, field: str, value: Value, seen: SeenLink) -> list[str]:
+        """Down, set, up again: unless that would take along what others made on the link."""
+        name = seen.artifact.key.name
+        lost = side_effects.lost_with_link_down(
+            self._sock, name, seen.index, self._tag, self._is_ours
+        )
+        if lost:
+            return [
+                f"{field} {value}: the link must go down for that, which would take what others"
+                f" made: {'; '.join(lost)}"
+            ]
+        problems = self._send("up", False, seen)
+        problems += self._send(field, value, seen)
+        return problems + self._send("up", True, seen)
+
+    def _send(self, field: str, value: Value, seen: SeenLink) -> list[str]:
+        flags, change = (IFF_UP if value else 0, IFF_UP) if field == "up" else (0, 0)
+        try:
+            body = header(seen.index, flags, change) + self._encode(field, value, seen.kind)
+        except DriverError as missing:
+            return [f"{field} {value}: {missing}"]
+        error = steps.send(self._sock, _RTM_NEWLINK, 0, body)
+        if error is None:
+            return []
+        if error.errno == errno.EBUSY and field == "mac" and seen.up and not change:
+            # Some drivers change the MAC only of a link that is down.
+            return self._set_while_down(field, value, replace(seen, up=False))
+        return [f"{field} {value}: {error}"]
+
+    def _encode(self, field: str, value: Value, kind: str = "") -> bytes:
+        match field:
+            case "up":
+                return b""
+            case "mtu":
+                return attributes.u32(IFLA_MTU, int(str(value)))
+            case "mac":
+                return attributes.attribute(
+                    IFLA_ADDRESS, bytes.fromhex(str(value).replace(":", ""))
+                )
+            case "master":
+                return attributes.u32(IFLA_MASTER, self._index_of(str(value)) if value else 0)
+            case "alias":
+                return attributes.attribute(IFLA_IFALIAS, str(value).encode())
+            case _:
+                return link_types.linkinfo(kind, {field: value}, self._index_of)
+
+
+def _another_link(operation: Operation, seen: SeenLink) -> list[str]:
+    """How a link is not the one planned for: its index, its type, or what a link cannot change.
+    Other fields don't tell: a bridge's MTU and MAC follow its ports, which the same pass may take
+    away."""
+    before = steps.before(operation).fields
+    telling = {
+        name: value for name, value in before.items() if name == "ifindex" or name in LINK.immutable
+    }
+    return steps.departures(telling, seen.artifact.fields)

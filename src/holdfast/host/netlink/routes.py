@@ -1,0 +1,146 @@
+"""The driver of routes."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+from holdfast.engine.artifact import Artifact, Batch
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, identify, template_of
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+from holdfast.host.netlink.names import LinkNames, read_names
+from holdfast.host.netlink.route_codec import RTM_NEWROUTE, created
+from holdfast.host.netlink.route_decode import Reader, settle
+from holdfast.host.netlink.route_delete import delete_routes
+from holdfast.host.netlink.route_holders import Asked, find_holders
+from holdfast.host.netlink.route_read import Gateways, dump_routes, legs_of
+from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, SharedRoutes
+from holdfast.host.netlink.route_sighting import RouteSighting
+from holdfast.host.netlink.route_update import prepare
+from holdfast.host.netlink.route_update4 import update_aliases
+from holdfast.host.netlink.route_update6 import update_legs
+from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
+
+# Requests exist beside the bodies they carry, so they are made for this many routes at a time.
+_CHUNK = 10_000
+
+
+class RouteDriver:
+    kinds: tuple[str, ...] = (ROUTE.name,)
+
+    def __init__(self, sock: NetlinkSocket, tag: int) -> None:
+        self._sock = sock
+        self._tag = tag
+
+    def observe(self, scope: Scope) -> Observed:
+        names = read_names(self._sock)
+        reader = Reader(names.names)
+        seen = RouteSighting(self._tag, names.indexes, reader, Gateways(self._sock, names.names))
+        batches = [batch for batch in scope.batches if batch.kind.name == ROUTE.name]
+        claims = {
+            b"".join(identify(claim.fields)): claim
+            for key, claim in scope.claims.items()
+            if key.kind == ROUTE.name
+        }
+        with_others = {identity: claim for identity, claim in claims.items() if _is_shared(claim)}
+        shared = SharedRoutes(with_others, batches, reader, names.indexes, self._tag)
+        for family in (4, 6):
+            bodies = settle(dump_routes(self._sock, family, protocol=self._tag), family)
+            seen.own.update(shared.own_parts(bodies) if family == 6 else bodies)
+        asked = Asked()
+        for batch in batches:
+            asked.add(batch.scope, seen.missing(batch))
+        for claim in claims.values():
+            identity_scope, key = identify(claim.fields)
+            asked.add(identity_scope, [key])
+        find_holders(self._sock, asked, seen, shared, claims)
+        return Observed(bulk={ROUTE.name: seen})
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        # Links may have come, gone or been renamed since the routes were observed.
+        names = read_names(self._sock)
+        results: list[Result] = []
+        for verb, group in itertools.groupby(operations, key=lambda operation: operation.verb):
+            members = list(group)
+            try:
+                results += self._carry_out(verb, members, names, progress)
+            except DriverError as error:
+                results += [_failed(operation, str(error)) for operation in members]
+        return results
+
+    def _carry_out(
+        self,
+        verb: Verb,
+        operations: Sequence[Operation],
+        names: LinkNames,
+        progress: Callable[[int], None],
+    ) -> list[Result]:
+        if verb is Verb.CREATE:
+            return [self._create(operation, names, progress) for operation in operations]
+        if verb is Verb.DELETE:
+            return delete_routes(self._sock, self._tag, names, operations, progress)
+        return self._update(operations, names, progress)
+
+    def _update(
+        self, operations: Sequence[Operation], names: LinkNames, progress: Callable[[int], None]
+    ) -> list[Result]:
+        updates = []
+        for operation in operations:
+            if isinstance(operation.subject, Batch):
+                raise TypeError(
+                    "routes are updated one by one, each beside what it was observed as"
+                )
+            updates.append(prepare(operation, operation.subject, self._tag, names))
+        ready = [update for update in updates if update.failure is None]
+        update_aliases(self._sock, self._tag, names, [u for u in ready if u.new.family == 4])
+        update_legs(self._sock, self._tag, names, [u for u in ready if u.new.family == 6])
+        progress(len(updates))
+        return [update.result() for update in updates]
+
+    def _create(
+        self, operation: Operation, names: LinkNames, progress: Callable[[int], None]
+    ) -> Result:
+        shared, keys = _contents(operation.subject)
+        legs = legs_of(shared, names.indexes)
+        if isinstance(legs, str):
+            progress(len(keys))
+            return _failed(operation, legs)
+        shape = created(shared, legs, self._tag)
+        failures = []
+        for chunk in _chunks(keys):
+            requests = [Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in shape.bodies(chunk)]
+            for index, error in self._sock.transact(requests, progress).items():
+                failures.append(
+                    Failure(
+                        expand(shared, chunk[index]).key, error.text, error.errno == errno.EEXIST
+                    )
+                )
+        return Result(operation, len(keys) - len(failures), tuple(failures))
+
+
+def _failed(operation: Operation, error: str) -> Result:
+    shared, keys = _contents(operation.subject)
+    return Result(operation, 0, tuple(Failure(expand(shared, key).key, error) for key in keys))
+
+
+def _contents(subject: Artifact | Batch) -> tuple[RouteTemplate, Sequence[bytes]]:
+    if isinstance(subject, Batch):
+        return subject.template, subject.keys
+    shared, key = template_of(subject)
+    return shared, [key]
+
+
+def _chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for start in range(0, len(keys), _CHUNK):
+        yield keys[start : start + _CHUNK]
+
+
+def _is_shared(claim: Claim) -> bool:
+    return bool(claim.fields.get(FOREIGN_NEXTHOPS))

@@ -1,0 +1,215 @@
+"""What others made that the kernel would take along, unasked, with an address or a link.
+
+All of it was seen on a running kernel (6.18) and is held by tests that compare the prediction
+with what really vanished. IPv4: a route whose preferred source leaves its table's reach is
+deleted; the last address of a link takes every route over it, in all tables, and every neighbour.
+IPv6: the preferred source is struck out of the route; and the kernel looks for its own prefix
+route by prefix and link only, so that it deletes another's where that has the lower metric.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.route import MAIN_TABLE, route_key
+from holdfast.host.netlink import address_codec, attributes, tags
+from holdfast.host.netlink.socket import NetlinkSocket
+
+_RTM_GETROUTE, _RTM_GETNEIGH = 26, 30
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
+_RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA, _RTA_NH_ID = 9, 15, 18, 30
+_NDA_DST, _NDA_IFINDEX, _NDA_PROTOCOL = 1, 8, 12
+_NUD_PERMANENT, _NUD_NOARP = 0x80, 0x40
+_RTM_F_CLONED = 0x200
+
+FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+_PREFSRC_HEADER = {
+    4: struct.pack("=HH", 8, _RTA_PREFSRC),
+    6: struct.pack("=HH", 20, _RTA_PREFSRC),
+}
+
+IsOurs = Callable[[Key], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """As much of a route as decides whether it would go."""
+
+    key: Key
+    family: int
+    destination: bytes
+    prefix_length: int
+    table: int
+    metric: int
+    protocol: int
+    prefsrc: bytes
+    gateway: bool
+    nexthop_object: bool
+    legs: frozenset[int]  # indexes of the links it leads over
+
+    def __str__(self) -> str:
+        return f"{self.key} ({tags.holder_text(self.protocol)})"
+
+
+def routes_over(sock: NetlinkSocket, family: int, index: int) -> list[Route]:
+    """The routes over a link, in all tables; the kernel leaves out the others."""
+    header = bytes((FAMILY[family],)) + bytes(11) + attributes.u32(_RTA_OIF, index)
+    return list(_routes(sock.dump(_RTM_GETROUTE, header, f"IPv{family} routes of a link"), family))
+
+
+def routes_with_source(sock: NetlinkSocket, family: int, sources: set[bytes]) -> list[Route]:
+    """The routes with one of these preferred sources. No kernel filter exists for that, so this
+    reads every route and takes apart only those that name a source at all."""
+    header = bytes((FAMILY[family],)) + bytes(11)
+    mark = _PREFSRC_HEADER[family]
+    bodies = sock.dump(_RTM_GETROUTE, header, f"IPv{family} routes")
+    named = _routes((body for body in bodies if mark in body), family)
+    return [route for route in named if route.prefsrc in sources]
+
+
+def _routes(bodies: Iterable[bytes], family: int) -> Iterator[Route]:
+    width = 4 if family == 4 else 16
+    for body in bodies:
+        found = attributes.parse(body, 12)
+        if attributes.to_int(body[8:12]) & _RTM_F_CLONED:
+            continue
+        destination = found.get(_RTA_DST, bytes(width))
+        table = attributes.to_int(found[_RTA_TABLE]) if _RTA_TABLE in found else body[4]
+        metric = attributes.to_int(found.get(_RTA_PRIORITY, b""))
+        prefix = f"{socket.inet_ntop(FAMILY[family], destination)}/{body[1]}"
+        yield Route(
+            key=route_key(prefix, family, table, metric),
+            family=family,
+            destination=destination,
+            prefix_length=body[1],
+            table=table,
+            metric=metric,
+            protocol=body[5],
+            prefsrc=found.get(_RTA_PREFSRC, b""),
+            gateway=_RTA_GATEWAY in found or _RTA_VIA in found or _RTA_MULTIPATH in found,
+            nexthop_object=_RTA_NH_ID in found,
+            legs=frozenset(_legs(found)),
+        )
+
+
+def _legs(found: dict[int, bytes]) -> Iterator[int]:
+    if _RTA_OIF in found:
+        yield attributes.to_int(found[_RTA_OIF])
+    data = found.get(_RTA_MULTIPATH, b"")
+    offset = 0
+    while offset + 8 <= len(data):
+        length, _flags, _hops, index = struct.unpack_from("=HBBi", data, offset)
+        yield index
+        offset += max((length + 3) & ~3, 8)
+
+
+def foreign(route: Route, tag: int, ours: IsOurs) -> bool:
+    return route.protocol not in (tags.KERNEL, tag) and not ours(route.key)
+
+
+def lost_with_last_address(
+    sock: NetlinkSocket, dev: str, index: int, tag: int, ours: IsOurs
+) -> list[str]:
+    """What others lose when a link's last IPv4 address goes. Routes over nexthop objects stay."""
+    lost = []
+    for route in routes_over(sock, 4, index):
+        if route.nexthop_object or not foreign(route, tag, ours):
+            continue
+        lost.append(f"{route}" if route.legs == {index} else f"the leg over {dev} of {route}")
+    return lost + _foreign_neighbours(sock, 4, dev, index, tag, ours)
+
+
+def lost_with_link_down(
+    sock: NetlinkSocket, dev: str, index: int, tag: int, ours: IsOurs
+) -> list[str]:
+    """What others lose when a link goes down, even for a moment."""
+    lost = lost_with_last_address(sock, dev, index, tag, ours)
+    for family in (4, 6):
+        lost += [
+            str(route)
+            for route in routes_over(sock, family, index)
+            if (family == 6 or route.nexthop_object) and foreign(route, tag, ours)
+        ]
+    lost += _foreign_neighbours(sock, 6, dev, index, tag, ours)
+    header = struct.pack("=BBBBI", FAMILY[6], 0, 0, 0, index)
+    for body in sock.dump(address_codec.RTM_GETADDR, header, f"addresses on {dev}"):
+        address = address_codec.decode(body, dev)
+        if address.protocol != tag and address.scope != "link" and not ours(address.key):
+            holder = tags.holder_text(address.protocol, tag, address=True)
+            lost.append(f"{address.key} ({holder})")
+    return lost
+
+
+def _foreign_neighbours(
+    sock: NetlinkSocket, family: int, dev: str, index: int, tag: int, ours: IsOurs
+) -> list[str]:
+    """Static neighbours that others made on a link."""
+    header = bytes((FAMILY[family],)) + bytes(11) + attributes.u32(_NDA_IFINDEX, index)
+    lost = []
+    for body in sock.dump(_RTM_GETNEIGH, header, f"neighbours on {dev}"):
+        found = attributes.parse(body, 12)
+        state = attributes.to_int(body[8:10])
+        if not state & (_NUD_PERMANENT | _NUD_NOARP) or _NDA_DST not in found:
+            continue
+        address = ipaddress.ip_address(found[_NDA_DST])
+        key = Key("neighbour", f"{address} dev {dev}")
+        protocol = attributes.to_int(found.get(_NDA_PROTOCOL, b""))
+        if protocol in (tag, tags.KERNEL) or ours(key):
+            continue
+        # The kernel itself keeps NOARP entries for what needs no asking.
+        if state & _NUD_NOARP and _needs_no_asking(address):
+            continue
+        lost.append(f"{key} ({tags.holder_text(protocol)})")
+    return lost
+
+
+def _needs_no_asking(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    broadcast = address.version == 4 and address.packed[-1] == 255
+    return address.is_multicast or address.is_loopback or address.is_unspecified or broadcast
+
+
+def lost_sources(
+    sock: NetlinkSocket,
+    family: int,
+    gone: dict[bytes, int],
+    tag: int,
+    ours: IsOurs,
+) -> dict[bytes, list[str]]:
+    """Foreign routes that lose their preferred source, by that source.
+
+    gone: addresses that would be nowhere any more, and the VRF table of their link (0: none).
+    IPv4 looks only in the main table, or in that of the VRF, and deletes the route. IPv6 looks in
+    all tables and leaves a route without its source.
+    """
+    lost: dict[bytes, list[str]] = {}
+    if not gone:
+        return lost
+    for route in routes_with_source(sock, family, set(gone)):
+        if not foreign(route, tag, ours) or (family == 6 and route.nexthop_object):
+            continue
+        if family == 4 and route.table != (gone[route.prefsrc] or MAIN_TABLE):
+            continue
+        said = f"{route}" if family == 4 else f"the preferred source of {route}"
+        lost.setdefault(route.prefsrc, []).append(said)
+    return lost
+
+
+def mistaken_prefix_route(
+    sock: NetlinkSocket, index: int, network: bytes, prefix_length: int, table: int
+) -> Route | None:
+    """The route that the kernel takes for its own prefix route of an IPv6 address: the one with
+    the lowest metric that leads straight to the link."""
+    candidates = [
+        route
+        for route in routes_over(sock, 6, index)
+        if (route.destination, route.prefix_length) == (network, prefix_length)
+        and route.table == (table or MAIN_TABLE)
+        and not route.gateway
+        and not route.nexthop_object
+    ]
+    return min(candidates, key=lambda route: route.metric, default=None)

@@ -1,0 +1,237 @@
+"""The rtnetlink socket: whole dumps or an error, batches with an answer for every message."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from holdfast.errors import DriverError
+from holdfast.host.netlink import attributes
+
+# Flags of a message, from linux/netlink.h.
+REQUEST, ACK, ROOT, MATCH = 0x1, 0x4, 0x100, 0x200
+REPLACE, EXCL, CREATE, APPEND = 0x100, 0x200, 0x400, 0x800
+_DUMP_INTERRUPTED = 0x10
+_CAPPED, _ACK_TLVS = 0x100, 0x200
+
+_NLMSG_ERROR, _NLMSG_DONE = 2, 3
+_EXT_ACK_MESSAGE = 1
+
+_SOL_NETLINK = 270
+_CAP_ACK, _EXT_ACK, _GET_STRICT_CHK = 10, 11, 12
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+
+_HEADER = struct.Struct("=IHHII")
+_LENGTH_TYPE_FLAGS = struct.Struct("=IHH")
+
+# The kernel fills dump datagrams up to 32 KiB, whatever larger buffer is offered.
+_RECEIVE = 1 << 16
+# An error answer costs the kernel about 1 KiB of receive buffer, so this many messages at once
+# can all fail without an answer being lost in the buffer below.
+_BATCH_MESSAGES = 1000
+_RECEIVE_BUFFER = 8 << 20
+_SEND_BUFFER = 4 << 20
+_DUMP_TRIES = 8
+
+
+class NetlinkError(NamedTuple):
+    """What the kernel said of one message."""
+
+    errno: int  # 0 where the kernel's answer was lost
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Request(NamedTuple):
+    kind: int  # RTM_…
+    flags: int  # besides REQUEST and ACK
+    body: bytes
+
+
+class Transport(Protocol):
+    """The part of a socket that is used here; tests put failures in its way."""
+
+    def send(self, data: bytes, /) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def close(self) -> None: ...
+
+
+def open_transport() -> Transport:
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    sock.bind((0, 0))
+    for option, forced, size in (
+        (socket.SO_RCVBUF, _SO_RCVBUFFORCE, _RECEIVE_BUFFER),
+        (socket.SO_SNDBUF, _SO_SNDBUFFORCE, _SEND_BUFFER),
+    ):
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, forced, size)
+        except PermissionError:  # in a user namespace the system's limit holds
+            sock.setsockopt(socket.SOL_SOCKET, option, size)
+    for feature in (_CAP_ACK, _EXT_ACK, _GET_STRICT_CHK):
+        sock.setsockopt(_SOL_NETLINK, feature, 1)
+    return sock
+
+
+class NetlinkSocket:
+    def __init__(self, connect: Callable[[], Transport] = open_transport) -> None:
+        self._connect = connect
+        self._transport = connect()
+        self._sequence = 0
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def dump(self, kind: int, header: bytes, what: str) -> list[bytes]:
+        """The bodies (what follows the netlink header) of every object a dump request answers.
+
+        A dump that the kernel marks as interrupted by a change, or of which datagrams were lost,
+        is taken again from the start; nothing partial is ever returned.
+        """
+        problem = ""
+        for _ in range(_DUMP_TRIES):
+            try:
+                bodies = self._dump_once(kind, header, what)
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise DriverError(f"cannot read {what}: {error.strerror}") from error
+                problem = "answers were lost (ENOBUFS)"
+                self._reopen()
+                continue
+            if bodies is not None:
+                return bodies
+            problem = "the kernel's tables changed while they were read"
+        raise DriverError(f"cannot read {what}: {problem}, {_DUMP_TRIES} times in a row")
+
+    def _dump_once(self, kind: int, header: bytes, what: str) -> list[bytes] | None:
+        """None: interrupted. The answer is drained to its end all the same."""
+        self._sequence += 1
+        flags = REQUEST | ROOT | MATCH
+        self._transport.send(
+            _HEADER.pack(16 + len(header), kind, flags, self._sequence, 0) + header
+        )
+        bodies: list[bytes] = []
+        add = bodies.append
+        unpack = _LENGTH_TYPE_FLAGS.unpack_from
+        interrupted = 0
+        while True:
+            data = self._transport.recv(_RECEIVE)
+            offset, end = 0, len(data)
+            while offset < end:
+                length, answer, message_flags = unpack(data, offset)
+                interrupted |= message_flags
+                if answer == _NLMSG_DONE:
+                    code = struct.unpack_from("=i", data, offset + 16)[0] if length >= 20 else 0
+                    if code < 0:
+                        # The ext-ack attributes follow the code.
+                        raise DriverError(
+                            f"cannot read {what}: {_error_text(-code, data[offset + 20 : offset + length])}"
+                        )
+                    return None if interrupted & _DUMP_INTERRUPTED else bodies
+                if answer == _NLMSG_ERROR:
+                    found = _read_error(data, offset, length, message_flags)
+                    if found is not None:
+                        raise DriverError(f"cannot read {what}: {found.text}")
+                else:
+                    add(data[offset + 16 : offset + length])
+                offset += (length + 3) & ~3
+
+    def get(self, request: Request) -> bytes | NetlinkError:
+        """One object asked for by a request that is answered with a single message."""
+        self._sequence += 1
+        sequence = self._sequence
+        self._transport.send(
+            _HEADER.pack(16 + len(request.body), request.kind, REQUEST | request.flags, sequence, 0)
+            + request.body
+        )
+        while True:
+            data = self._transport.recv(_RECEIVE)
+            length, answer, flags, answered, _ = _HEADER.unpack_from(data, 0)
+            if answered != sequence:
+                continue
+            if answer == _NLMSG_ERROR:
+                found = _read_error(data, 0, length, flags)
+                return found if found is not None else b""
+            return data[16:length]
+
+    def transact(
+        self,
+        requests: Sequence[Request],
+        progress: Callable[[int], None] = lambda _done: None,
+    ) -> dict[int, NetlinkError]:
+        """Carry out requests in order; answers the index and error of each one that failed.
+
+        Only the last message of a batch asks for an acknowledgement; the kernel answers errors
+        unasked. A failed message does not stop those after it.
+        """
+        failed: dict[int, NetlinkError] = {}
+        for start in range(0, len(requests), _BATCH_MESSAGES):
+            chunk = requests[start : start + _BATCH_MESSAGES]
+            try:
+                self._transact_chunk(chunk, start, failed)
+            except OSError as error:
+                text = f"the kernel's answer was lost ({errno.errorcode.get(error.errno or 0, '')})"
+                for index in range(start, start + len(chunk)):
+                    failed.setdefault(index, NetlinkError(0, text))
+                self._reopen()
+            progress(len(chunk))
+        return failed
+
+    def _transact_chunk(
+        self, chunk: Sequence[Request], start: int, failed: dict[int, NetlinkError]
+    ) -> None:
+        pack = _HEADER.pack
+        first = self._sequence + 1
+        parts: list[bytes] = []
+        for sequence, (kind, flags, body) in enumerate(chunk, first):
+            parts.append(pack(16 + len(body), kind, REQUEST | flags, sequence, 0))
+            parts.append(body)
+            if len(body) & 3:
+                parts.append(b"\0" * (-len(body) % 4))
+        last = first + len(chunk) - 1
+        self._sequence = last
+        kind, flags, body = chunk[-1]
+        at = -3 if len(body) & 3 else -2
+        parts[at] = pack(16 + len(body), kind, REQUEST | ACK | flags, last, 0)
+        self._transport.send(b"".join(parts))
+        while True:
+            data = self._transport.recv(_RECEIVE)
+            offset, end = 0, len(data)
+            while offset < end:
+                length, answer, message_flags, sequence, _ = _HEADER.unpack_from(data, offset)
+                if answer == _NLMSG_ERROR and first <= sequence <= last:
+                    found = _read_error(data, offset, length, message_flags)
+                    if found is not None:
+                        failed[start + sequence - first] = found
+                    if sequence == last:
+                        return
+                offset += (length + 3) & ~3
+
+    def _reopen(self) -> None:
+        """A fresh socket: what may still be in flight on the old one is not ours to read."""
+        self._transport.close()
+        self._transport = self._connect()
+
+
+def _read_error(data: bytes, offset: int, length: int, flags: int) -> NetlinkError | None:
+    """The error of an NLMSG_ERROR message; None for an acknowledgement."""
+    (code,) = struct.unpack_from("=i", data, offset + 16)
+    if code == 0:
+        return None
+    extra = b""
+    if flags & _ACK_TLVS:
+        quoted = 16 if flags & _CAPPED else struct.unpack_from("=I", data, offset + 20)[0]
+        extra = data[offset + 20 + ((quoted + 3) & ~3) : offset + length]
+    return NetlinkError(-code, _error_text(-code, extra))
+
+
+def _error_text(code: int, extra: bytes) -> str:
+    said = attributes.parse(extra).get(_EXT_ACK_MESSAGE)
+    name = errno.errorcode.get(code, str(code))
+    text = f"{os.strerror(code)} ({name})"
+    return f"{text}: {attributes.to_text(said)}" if said else text

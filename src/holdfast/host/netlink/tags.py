@@ -1,0 +1,42 @@
+"""Protocol numbers, the kernel's ownership tags: which one is ours, and whose the others are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+
+KERNEL = 2
+NOBODY = -1  # a tag that nothing carries
+
+# Routes, rules and neighbours number their writers alike (rtnetlink.h, iproute2's rt_protos).
+_WRITERS = {
+    1: "redirect", KERNEL: "kernel", 3: "boot", 4: "static", 8: "gated", 9: "ra", 10: "mrt",
+    11: "zebra", 12: "bird", 13: "dnrouted", 14: "xorp", 15: "ntk", 16: "dhcp", 17: "mrouted",
+    18: "keepalived", 42: "babel", 84: "ovn", 186: "bgp", 187: "isis", 188: "ospf", 189: "rip",
+    192: "eigrp",
+}  # fmt: skip
+# Addresses have numbers of their own (if_addr.h): the kernel's loopback, router advertisements,
+# link-local.
+_ADDRESS_WRITERS = {1: "kernel_lo", 2: "kernel_ra", 3: "kernel_ll"}
+
+
+def tag_text(protocol: int, tag: int) -> str:
+    """The tag of a sighting: empty unless it is ours."""
+    return f"protocol {tag}" if protocol == tag else ""
+
+
+def holder_text(protocol: int, tag: int = NOBODY, *, address: bool = False) -> str:
+    """Whose an object seems to be, for people to read; empty where it carries our tag."""
+    if protocol == tag:
+        return ""
+    if protocol == 0:
+        return "protocol 0 (made by hand or by a program that sets none)"
+    return f"protocol {(_ADDRESS_WRITERS if address else _WRITERS).get(protocol, protocol)}"
+
+
+def untagged(claims: Mapping[Key, Claim], tag: int) -> dict[Key, Claim]:
+    """The claims on what carries no tag of ours. What was claimed with our tag and lacks it now,
+    somebody else has put there."""
+    return {key: claim for key, claim in claims.items() if claim.fields.get("protocol") != tag}

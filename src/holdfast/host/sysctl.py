@@ -1,0 +1,98 @@
+"""The driver of kernel settings under /proc/sys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.engine.artifact import Artifact
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+
+
+class SysctlDriver:
+    kinds: tuple[str, ...] = (SYSCTL.name,)
+
+    def __init__(self, proc: Path = Path("/proc/sys")) -> None:
+        self._proc = proc
+
+    def observe(self, scope: Scope) -> Observed:
+        sightings = {}
+        for key in sorted({*scope.keys, *scope.claims}):
+            if key.kind != SYSCTL.name:
+                continue
+            try:
+                value = self._read(key.name)
+            except (FileNotFoundError, NotADirectoryError):
+                # A link that is not there, or a module not loaded; but not a missing /proc.
+                if not self._proc.is_dir():
+                    raise DriverError(f"{key}: there is no {self._proc}; mount proc") from None
+                continue
+            except (OSError, ValueError) as error:
+                raise DriverError(f"{key}: could not be read: {_words(error)}") from error
+            sightings[key] = (Sighting(sysctl(key.name, value)),)
+        return Observed(sightings=sightings)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        results = []
+        for operation in operations:
+            results.append(self._carry_out(operation))
+            progress(operation.count)
+        return results
+
+    def _carry_out(self, operation: Operation) -> Result:
+        subject = operation.subject
+        if not isinstance(subject, Artifact):
+            raise TypeError("settings come one by one")
+        try:
+            if operation.verb is not Verb.UPDATE:
+                raise ValueError(f"a kernel setting cannot be the subject of {operation.verb}")
+            self._write(subject.key.name, str(subject.fields["value"]))
+        except (OSError, ValueError) as error:
+            return Result(operation, 0, (Failure(subject.key, _words(error)),))
+        return Result(operation, 1)
+
+    def _read(self, name: str) -> str:
+        text = (self._proc / setting_path(name)).read_bytes().decode(errors="surrogateescape")
+        return text.removesuffix("\n")
+
+    def _write(self, name: str, value: str) -> None:
+        path = self._proc / setting_path(name)
+        # One write for the whole value: the kernel takes each as a new one, from the start.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, f"{value}\n".encode(errors="surrogateescape"))
+        except OSError as error:
+            raise OSError(error.errno, f"writing {value!r}: {error.strerror}") from error
+        finally:
+            os.close(descriptor)
+        kept = self._read(name)
+        if not SYSCTL.matches("value", value, kept):
+            raise ValueError(f"wrote {value!r}, and the kernel kept {kept!r}")
+
+
+def setting_path(key: str) -> Path:
+    """The file of a setting below /proc/sys; ValueError for what cannot be one.
+
+    As in sysctl(8): the first separator decides. After a dot, dots separate and a slash stands
+    for a dot within a name (`net.ipv4.conf.eth0/10.rp_filter`); after a slash it is a plain path.
+    """
+    dot, slash = key.find("."), key.find("/")
+    if slash < 0 or 0 <= dot < slash:
+        key_path = key.translate({ord("."): "/", ord("/"): "."})
+    else:
+        key_path = key
+    parts = key_path.split("/")
+    if "\0" in key or any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"{key!r} is not the name of a kernel setting")
+    return Path(*parts)
+
+
+def _words(error: OSError | ValueError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,113 @@
+"""The outer form: the Router document and the frame around each resource."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from holdfast.resources.registry import router_versions
+from holdfast.resources.shape import Shape, Spec, integer, nested, optional, parsed, required
+
+DEFAULT_TAG = 72
+DEFAULT_MAX_DELETE_SHARE = 50
+EMPTY_HINT = "a router that shall have none is written `resources: []`"
+
+# Routing protocol numbers others use, from the kernel's rtnetlink.h and FRR's zebra.
+TAKEN_TAGS = {
+    8: "gated", 9: "router advertisements", 10: "mrt", 11: "zebra", 12: "bird",
+    13: "dnrouted", 14: "xorp", 15: "ntk", 16: "dhcp", 17: "mrouted", 18: "keepalived",
+    42: "babel", 84: "ovn", 99: "openr", 186: "bgp", 187: "isis", 188: "ospf", 189: "rip",
+    191: "nhrp", 192: "eigrp", 193: "ldp", 194: "sharp", 195: "pbr", 196: "zebra static",
+    197: "openfabric", 198: "srte",
+}  # fmt: skip
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+
+
+def parse_name(text: str) -> str:
+    # Names become parts of file names and of `Kind/name`.
+    if not re.fullmatch(_NAME, text):
+        raise ValueError(
+            f"{text!r} is not a name: 1 to 63 letters, digits, '-', '_' and '.', the first and the"
+            " last a letter or digit"
+        )
+    return text
+
+
+def parse_tag(value: Any) -> int:
+    if type(value) is not int or not 1 <= value <= 255:
+        raise ValueError(f"{value!r} is not a tag: a number from 5 to 255")
+    if value <= 4:
+        raise ValueError(f"{value} belongs to the kernel and the administrator (0 to 4)")
+    if value in TAKEN_TAGS:
+        raise ValueError(f"{value} is the protocol number of {TAKEN_TAGS[value]}; choose another")
+    return value
+
+
+def parse_version(text: str) -> str:
+    if text not in router_versions():
+        raise ValueError(f"{text!r} is not {' or '.join(router_versions())}")
+    return text
+
+
+def parse_router(text: str) -> str:
+    if text != "Router":
+        raise ValueError(f"the document must be of kind Router, not {text!r}")
+    return text
+
+
+def parse_resources(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        raise ValueError(f"has no value; {EMPTY_HINT}")
+    if not isinstance(value, list):
+        raise ValueError(f"must be a list of resources; {EMPTY_HINT}")
+    return tuple(value)
+
+
+_NAME_JSON = {"minLength": 1, "maxLength": 63, "pattern": f"^{_NAME}$"}
+_FREE_TAGS = [tag for tag in range(5, 256) if tag not in TAKEN_TAGS]
+_ANY = Shape(lambda value: value, {}, "anything")
+
+
+class Metadata(Spec):
+    name: str = required(parsed(parse_name, "name", _NAME_JSON), "unique within its kind")
+
+
+class Ownership(Spec):
+    tag: int = optional(
+        Shape(parse_tag, {"enum": _FREE_TAGS}, "number from 5 to 255 that no other program uses"),
+        "the protocol number that marks what Holdfast makes in the kernel",
+        default=DEFAULT_TAG,
+    )
+    max_delete_share: int = optional(
+        integer(0, 100),
+        "percent of what is owned that one pass may delete without being told twice",
+        default=DEFAULT_MAX_DELETE_SHARE,
+    )
+
+
+class RouterSpec(Spec):
+    resources: tuple[Any, ...] | None = optional(
+        Shape(parse_resources, {"type": "array"}, "list of resources"), "what is declared"
+    )
+    ownership: Ownership = optional(
+        nested(Ownership), "how ownership is marked and guarded", default=Ownership()
+    )
+
+
+class RouterDocument(Spec):
+    api_version: str = required(
+        parsed(parse_version, "version", {"enum": router_versions()}), "version of the document"
+    )
+    kind: str = required(parsed(parse_router, "`Router`", {"enum": ["Router"]}), "always Router")
+    metadata: Metadata = required(nested(Metadata), "the name of the router")
+    spec: RouterSpec = required(nested(RouterSpec), "what the router shall be")
+
+
+class Frame(Spec):
+    """What every resource has around its spec."""
+
+    api_version: str = required(parsed(str, "group and version"), "group and version of the kind")
+    kind: str = required(parsed(str, "kind"), "what is declared")
+    metadata: Metadata = required(nested(Metadata), "the name of the resource")
+    spec: Any = required(_ANY, "the fields of the kind")
+    status: Any = optional(_ANY, "in files of the alias system; not read")

@@ -1,0 +1,109 @@
+"""What an Interface of each type takes besides the fields every interface has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from holdfast.engine.artifact import Value
+from holdfast.resources.resource import Fault
+from holdfast.resources.shape import Spec, choice, flag, integer, optional, reference, required
+from holdfast.resources.values import TABLES, Address, address, ifname, route_table
+
+BOND_MODES = (
+    "balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb",
+    "balance-alb",
+)  # fmt: skip
+
+Fields = dict[str, Value]
+IfnameOf = Callable[[str], str]
+
+
+class Bridge(Spec):
+    stp: bool | None = optional(flag(), "run the spanning tree protocol")
+    vlan_filtering: bool | None = optional(flag(), "keep VLANs apart on the bridge")
+
+    def fields(self, _ifname: IfnameOf) -> Fields:
+        return _declared(stp=self.stp, vlan_filtering=self.vlan_filtering)
+
+
+class Vlan(Spec):
+    parent: str = required(reference("Interface"), "the interface that carries the VLAN")
+    id: int = required(integer(1, 4094), "VLAN number")
+    protocol: str = optional(choice("802.1q", "802.1ad"), "tag protocol", default="802.1q")
+
+    def fields(self, ifname: IfnameOf) -> Fields:
+        return {
+            "parent": ifname(self.parent),
+            "vlan_id": self.id,
+            "vlan_protocol": self.protocol,
+        }
+
+
+class Vxlan(Spec):
+    id: int = required(integer(0, 0xFFFFFF), "VXLAN network identifier")
+    local: Address | None = optional(address(), "source address of the tunnel")
+    remote: Address | None = optional(address(), "the other end, or a multicast group")
+    # Without a port Linux takes 8472, which nothing but Linux speaks.
+    port: int = optional(integer(1, 65535), "UDP port", default=4789)
+    parent: str = optional(
+        reference("Interface", empty=True), "the interface to send through", default=""
+    )
+    learning: bool | None = optional(flag(), "learn remote addresses from what is received")
+
+    def fields(self, ifname: IfnameOf) -> Fields:
+        return {
+            "vni": self.id,
+            "local": str(self.local or ""),
+            "remote": str(self.remote or ""),
+            "port": self.port,
+            "parent": ifname(self.parent) if self.parent else "",
+            **_declared(learning=self.learning),
+        }
+
+    def check(self) -> Iterator[Fault]:
+        if self.local and self.remote and self.local.version != self.remote.version:
+            yield Fault(("vxlan", "remote"), f"{self.remote} is not of the family of {self.local}")
+        if self.remote and self.remote.is_multicast and not self.parent:
+            yield Fault(("vxlan", "remote"), "a multicast group needs `parent` to send through")
+
+
+class Vrf(Spec):
+    table: int = required(route_table(), "the routing table of the VRF")
+
+    def fields(self, _ifname: IfnameOf) -> Fields:
+        return {"table": self.table}
+
+    def check(self) -> Iterator[Fault]:
+        for name, table in TABLES.items():
+            if table == self.table:
+                message = f"table {table} is table {name} of the host; a VRF needs one of its own"
+                yield Fault(("vrf", "table"), message)
+
+
+class Veth(Spec):
+    peer: str = required(ifname(), "kernel name of the other end")
+
+    def fields(self, _ifname: IfnameOf) -> Fields:
+        return {"peer": self.peer}
+
+
+class Bond(Spec):
+    mode: str | None = optional(choice(*BOND_MODES), "how traffic is spread over the members")
+    miimon: int | None = optional(integer(0, 0x7FFFFFFF), "link check interval, milliseconds")
+
+    def fields(self, _ifname: IfnameOf) -> Fields:
+        return _declared(mode=self.mode, miimon=self.miimon)
+
+
+class Macvlan(Spec):
+    parent: str = required(reference("Interface"), "the interface underneath")
+    mode: str | None = optional(
+        choice("private", "vepa", "bridge", "passthru"), "what siblings may say to each other"
+    )
+
+    def fields(self, ifname: IfnameOf) -> Fields:
+        return {"parent": ifname(self.parent), **_declared(mode=self.mode)}
+
+
+def _declared(**fields: Value) -> Fields:
+    return {name: value for name, value in fields.items() if value is not None}

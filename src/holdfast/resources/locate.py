@@ -1,0 +1,89 @@
+"""From an artifact back to the lines that declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.config.document import Document, Place, SourceFile, parse
+from holdfast.engine.artifact import Key
+from holdfast.engine.intent import BulkIntent
+from holdfast.engine.kinds import route as routes
+from holdfast.resources.compile import declared_intents
+from holdfast.resources.resource import Identity, Resource
+from holdfast.resources.topology import topology
+
+if TYPE_CHECKING:
+    from holdfast.resources.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    owner: str  # "RouteList/transit"
+    place: str  # "routes.txt:553:1"
+
+
+def declarations(router: Router, key: Key) -> tuple[Declaration, ...]:
+    """Who declares an artifact, and where; empty if nobody does."""
+    return tuple(_declarations(router, key))
+
+
+def _declarations(router: Router, key: Key) -> Iterator[Declaration]:
+    identity = _identity(key) if key.kind == "route" else None
+    document: Document | None = None
+    for resource, intent in declared_intents(router.resources, topology(router.resources)):
+        if not isinstance(intent, BulkIntent):
+            if intent.artifact.key == key:
+                yield Declaration(resource.id, resource.place)
+            continue
+        if identity is None or intent.batch.scope != identity[0]:
+            continue
+        if identity[1] in intent.batch.keys:
+            document = document or parse(router.files[0])
+            for place in _places(resource, router.files, document, {identity}):
+                yield Declaration(resource.id, str(place[1]))
+
+
+def _identity(key: Key) -> Identity | None:
+    """Scope and key of a route from its name: `PREFIX [table N] [metric N]`."""
+    prefix, *words = key.name.split()
+    said = dict(zip(words[::2], words[1::2], strict=False))
+    default = routes.IPV6_DEFAULT_METRIC if ":" in prefix else 0
+    try:
+        return routes.identify(
+            {
+                "destination": prefix,
+                "table": int(said.get("table", routes.MAIN_TABLE)),
+                "metric": int(said.get("metric", default)),
+            }
+        )
+    except (ValueError, OSError):
+        return None
+
+
+def route_places(
+    resource: Resource, files: Iterable[SourceFile], document: Document, wanted: Set[Identity]
+) -> Mapping[Identity, Place]:
+    """Where a resource declares each of the wanted routes, the first place of each."""
+    found: dict[Identity, Place] = {}
+    for identity, place in _places(resource, files, document, wanted):
+        found.setdefault(identity, place)
+    return found
+
+
+def _places(
+    resource: Resource, files: Iterable[SourceFile], document: Document, wanted: Set[Identity]
+) -> Iterator[tuple[Identity, Place]]:
+    around = ("spec", "resources", resource.index)
+    if resource.kind != "RouteList":
+        for identity in wanted:
+            yield identity, document.place(around)
+        return
+    from holdfast.resources.route_list import lines_declaring
+
+    for number, identity in lines_declaring(resource, files, wanted):
+        if resource.content.path:
+            yield identity, Place(resource.content.path, number + 1, 1)
+        else:
+            yield identity, document.place((*around, "spec", "routes", number))

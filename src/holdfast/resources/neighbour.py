@@ -1,0 +1,44 @@
+"""Neighbour: a fixed link-layer address for an IP address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.engine.intent import Intent
+from holdfast.engine.kinds.neighbour import neighbour
+from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.shape import Spec, reference, required
+from holdfast.resources.topology import Topology
+from holdfast.resources.values import Address, address, mac
+
+
+class Neighbour(Spec):
+    interface: str = required(reference("Interface"), "the interface the neighbour is behind")
+    address: Address = required(address(), "its IP address")
+    mac: str = required(mac(), "its hardware address")
+
+
+def check(resource: Resource) -> Iterator[Fault]:
+    spec: Neighbour = resource.spec
+    if spec.address.is_multicast or spec.address.is_unspecified:
+        yield Fault(("address",), f"{spec.address} cannot be a neighbour")
+
+
+def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+    spec: Neighbour = resource.spec
+    dev = topology.ifname(spec.interface)
+    artifact = neighbour(spec.address, dev, spec.mac)
+    yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
+
+
+KINDS = {
+    "Neighbour": Kind(
+        "Neighbour",
+        Neighbour,
+        "A permanent ARP or neighbour discovery entry.",
+        ("neighbour",),
+        'interface: lan\naddress: 192.0.2.7\nmac: "02:00:5e:10:00:01"\n',
+        intents,
+        check,
+    )
+}

@@ -1,0 +1,81 @@
+"""Where routes lead: the rules a route template obeys, and what it needs to be in place.
+
+Until `resolve`, the `dev` of a nexthop is as it was written: the name of an Interface resource,
+or the kernel's name of a link that no Interface resource declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import ip_address
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.route import Nexthop, RouteTemplate
+from holdfast.resources.topology import Topology
+
+
+def faults(template: RouteTemplate) -> Iterator[tuple[int, str, str]]:
+    """What is wrong with a template: which nexthop (from 0), which field of it, and why."""
+    if template.type != "unicast":
+        if template.nexthops:
+            yield 0, "gateway", f"a {template.type} route leads nowhere: no gateway or interface"
+        return
+    if not template.nexthops:
+        yield 0, "", "leads nowhere: give a gateway or an interface"
+    several = len(template.nexthops) > 1
+    for index, nexthop in enumerate(template.nexthops):
+        for field, message in _nexthop_faults(nexthop, template.family, several):
+            yield index, field, message
+        if any(_same(nexthop, other) for other in template.nexthops[:index]):
+            yield index, "", f"nexthop {nexthop} is there twice; use its weight"
+
+
+def _same(one: Nexthop, other: Nexthop) -> bool:
+    return (one.gateway, one.dev) == (other.gateway, other.dev)
+
+
+def _nexthop_faults(nexthop: Nexthop, family: int, several: bool) -> Iterator[tuple[str, str]]:
+    if not nexthop.gateway:
+        if not nexthop.dev:
+            yield "", "leads nowhere: give a gateway or an interface"
+        elif several and family == 6:
+            # The kernel refuses to spread IPv6 over device-only legs.
+            yield "", "each nexthop of an IPv6 route over several needs a gateway"
+        if nexthop.onlink:
+            yield "onlink", "has no meaning without a gateway"
+        return
+    gateway = ip_address(nexthop.gateway)
+    if family == 6 and gateway.version == 4:
+        yield "gateway", f"{gateway} is an IPv4 address, IPv6 is needed"
+    if gateway.is_unspecified or gateway.is_multicast:
+        yield "gateway", f"{gateway} cannot be a gateway"
+    if not nexthop.dev:
+        if gateway.version == 6 and gateway.is_link_local:
+            yield "gateway", f"{gateway} is link-local: the interface has to be given too"
+        if nexthop.onlink:
+            yield "onlink", "needs the interface the gateway is on"
+
+
+def resolve(template: RouteTemplate, topology: Topology) -> RouteTemplate:
+    if not any(nexthop.dev in topology.ifnames for nexthop in template.nexthops):
+        return template
+    return replace(
+        template,
+        nexthops=tuple(
+            replace(nexthop, dev=topology.device(nexthop.dev)) for nexthop in template.nexthops
+        ),
+    )
+
+
+def requires(template: RouteTemplate, topology: Topology) -> tuple[Key, ...]:
+    """Declared links and addresses a resolved template cannot do without."""
+    keys: dict[Key, None] = {}
+    for nexthop in template.nexthops:
+        keys.update(dict.fromkeys(topology.link_key(nexthop.dev)))
+        if nexthop.gateway and not nexthop.onlink:
+            gateway = ip_address(nexthop.gateway)
+            keys.update(dict.fromkeys(topology.covering(gateway, nexthop.dev)))
+    if template.prefsrc:
+        keys.update(dict.fromkeys(topology.holding(ip_address(template.prefsrc))))
+    return tuple(keys)

@@ -1,0 +1,88 @@
+"""References between resources: do they lead somewhere, and not in circles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+
+from holdfast.config.document import Location
+from holdfast.resources.resource import Fault, Resource
+from holdfast.resources.shape import references
+
+Finding = tuple[Resource, Fault]
+
+
+def dangling(resources: Iterable[Resource], declared: Mapping[str, Set[str]]) -> Iterator[Finding]:
+    """References to what is not declared, or is declared absent.
+
+    declared: names by kind, those of resources with faults of their own included.
+    """
+    resources = list(resources)
+    absent = {
+        (resource.kind, resource.name): resource
+        for resource in resources
+        if getattr(resource.spec, "state", "") == "absent"
+    }
+    for resource in resources:
+        for location, kind, name in references(resource.spec):
+            names = declared.get(kind, frozenset())
+            if name not in names:
+                from holdfast.resources.nearest import nearest  # only mistakes need it
+
+                hint = nearest(name, names) or f"; there is {_listed(names) or 'none'}"
+                yield resource, Fault(location, f"no {kind} is named {name!r}{hint}")
+            elif (kind, name) in absent and getattr(resource.spec, "state", "") != "absent":
+                gone = absent[kind, name]
+                yield resource, Fault(location, f"{gone} is declared absent")
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = sorted(names)
+    more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
+    return ", ".join(shown[:8]) + more
+
+
+def circles(resources: Iterable[Resource]) -> Iterator[Finding]:
+    """Interfaces that are, over masters and parents, on top of themselves."""
+    below: dict[str, list[tuple[Location, str]]] = {}
+    interfaces: dict[str, Resource] = {}
+    for resource in resources:
+        if resource.kind == "Interface":
+            spec = resource.spec
+            interfaces[resource.name] = resource
+            edges: list[tuple[Location, str]] = []
+            if spec.master:
+                edges.append((("master",), spec.master))
+            if spec.parent:
+                edges.append(((spec.type, "parent"), spec.parent))
+            below[resource.name] = edges
+    done: set[str] = set()
+    for name in below:
+        yield from _walk(name, below, interfaces, done)
+
+
+def _walk(
+    start: str,
+    below: Mapping[str, list[tuple[Location, str]]],
+    interfaces: Mapping[str, Resource],
+    done: set[str],
+) -> Iterator[Finding]:
+    """Depth first with a stack of its own: a chain may be longer than Python's."""
+    path: dict[str, None] = {}
+    stack: list[tuple[str, Iterator[tuple[Location, str]]]] = []
+    if start not in done:
+        stack.append((start, iter(below[start])))
+        path[start] = None
+    while stack:
+        name, edges = stack[-1]
+        location, target = next(edges, ((), ""))
+        if not target:
+            done.add(name)
+            stack.pop()
+            path.pop(name)
+        elif target in path:
+            names = list(path)
+            circle = [*names[names.index(target) :], target]
+            yield interfaces[name], Fault(location, f"goes in a circle: {' -> '.join(circle)}")
+        elif target in below and target not in done:
+            stack.append((target, iter(below[target])))
+            path[target] = None

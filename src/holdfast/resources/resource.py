@@ -1,0 +1,69 @@
+"""What a resource is, and what a kind of resource has to declare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.config.document import Location, Place, SourceFile
+
+if TYPE_CHECKING:
+    from holdfast.engine.intent import BulkIntent, Intent
+    from holdfast.resources.shape import Spec
+    from holdfast.resources.topology import Topology
+
+
+Identity = tuple[bytes, bytes]  # scope and key of a route
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    kind: str
+    name: str
+    spec: Any  # an instance of the kind's spec
+    place: str  # "router.yaml:12:5"
+    index: int = field(repr=False)  # in spec.resources
+    alias: bool = field(default=False, repr=False)  # declared under routerd.net
+    content: Any = field(default=None, repr=False)  # what the kind read besides its spec
+
+    @property
+    def id(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.id} at {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with one resource."""
+
+    location: Location  # inside the spec
+    message: str
+    warning: bool = False
+    at: Place | None = None  # where it stands, if not at `location`
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a kind read besides its spec."""
+
+    value: Any
+    file: SourceFile | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The one declaration of a resource kind."""
+
+    name: str
+    spec: type[Spec]
+    summary: str
+    emits: tuple[str, ...]  # artifact kinds
+    example: str  # YAML of a spec, for the documentation
+    intents: Callable[[Resource, Topology], Iterable[Intent | BulkIntent]]
+    check: Callable[[Resource], Iterable[Fault]] = lambda _resource: ()
+    read: Callable[[Resource, Path], Content] | None = None  # the folder of the YAML file

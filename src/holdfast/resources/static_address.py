@@ -1,0 +1,74 @@
+"""IPv4StaticAddress and IPv6StaticAddress: one address on one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Interface, IPv6Interface
+
+from holdfast.engine.intent import Intent
+from holdfast.engine.kinds.address import address
+from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.shape import Spec, flag, optional, reference, required, text
+from holdfast.resources.topology import Topology
+from holdfast.resources.values import interface_address
+
+_INTERFACE = "the interface the address stands on"
+_EXCLUSIVE = "no other resource may put an address of this family on the interface"
+_OVERLAP = "let its prefix overlap one on another interface; needs `allowOverlapReason`"
+_REASON = "why the overlap is wanted"
+
+
+class IPv4StaticAddress(Spec):
+    interface: str = required(reference("Interface"), _INTERFACE)
+    address: IPv4Interface = required(interface_address(4), "the address")
+    exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
+    allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
+    allow_overlap_reason: str | None = optional(text(), _REASON)
+
+
+class IPv6StaticAddress(Spec):
+    interface: str = required(reference("Interface"), _INTERFACE)
+    address: IPv6Interface = required(interface_address(6), "the address")
+    exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
+    allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
+    allow_overlap_reason: str | None = optional(text(), _REASON)
+
+
+StaticAddress = IPv4StaticAddress | IPv6StaticAddress
+
+
+def check(resource: Resource) -> Iterator[Fault]:
+    spec: StaticAddress = resource.spec
+    if spec.allow_overlap and spec.allow_overlap_reason is None:
+        yield Fault(("allowOverlap",), "needs allowOverlapReason to say why")
+    if spec.allow_overlap_reason is not None and not spec.allow_overlap:
+        yield Fault(("allowOverlapReason",), "has no meaning without `allowOverlap: true`")
+
+
+def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+    spec: StaticAddress = resource.spec
+    dev = topology.ifname(spec.interface)
+    artifact = address(spec.address, dev)
+    yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
+
+
+KINDS = {
+    "IPv4StaticAddress": Kind(
+        "IPv4StaticAddress",
+        IPv4StaticAddress,
+        "An IPv4 address on an interface.",
+        ("address",),
+        "interface: lan\naddress: 192.0.2.1/24\n",
+        intents,
+        check,
+    ),
+    "IPv6StaticAddress": Kind(
+        "IPv6StaticAddress",
+        IPv6StaticAddress,
+        "An IPv6 address on an interface.",
+        ("address",),
+        "interface: lan\naddress: 2001:db8::1/64\n",
+        intents,
+        check,
+    ),
+}

@@ -1,0 +1,103 @@
+"""Sysctl: one kernel setting, now, at boot, or both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.engine.intent import Intent
+from holdfast.engine.kinds.file import file
+from holdfast.engine.kinds.sysctl import sysctl
+from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.shape import Shape, Spec, flag, optional, parsed, required
+from holdfast.resources.topology import Topology
+
+_PER_LINK = re.compile(r"net\.(?:ipv4|ipv6)\.(?:conf|neigh)\.(.+)")
+
+
+def parse_key(text: str) -> str:
+    if not text or any(c.isspace() for c in text) or not text.isprintable():
+        raise ValueError(f"{text!r} is not a sysctl key: no blanks, not empty")
+    if "/" in text:
+        raise ValueError(f"{text!r}: write the key with dots, not slashes")
+    if text.startswith(".") or text.endswith(".") or ".." in text or "." not in text:
+        raise ValueError(f"{text!r} is not a sysctl key such as net.ipv4.ip_forward")
+    return text
+
+
+def parse_value(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError("must be text or a number; write it in quotes")
+    if not value.strip():
+        raise ValueError("cannot be empty")
+    if "\n" in value.strip() or "\0" in value:
+        raise ValueError("must be one line")
+    return value.strip()
+
+
+class Sysctl(Spec):
+    key: str = required(
+        parsed(parse_key, "key with dots", {"pattern": r"^[^\s/.]+(\.[^\s/.]+)+$"}), "the setting"
+    )
+    value: str = required(
+        Shape(
+            parse_value,
+            {"anyOf": [{"type": "string", "pattern": r"\S"}, {"type": "integer"}]},
+            "text or number",
+        ),
+        "what to set it to",
+    )
+    runtime: bool = optional(flag(), "set it in the running kernel", default=True)
+    persistent: bool = optional(
+        flag(), "also write /etc/sysctl.d/90-holdfast-NAME.conf, read at boot", default=False
+    )
+
+
+def check(resource: Resource) -> Iterator[Fault]:
+    spec: Sysctl = resource.spec
+    if not spec.runtime and not spec.persistent:
+        yield Fault(("runtime",), "sets nothing: neither `runtime` nor `persistent` is true")
+
+
+def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+    spec: Sysctl = resource.spec
+    dev = _link_of(spec.key, topology)
+    if spec.runtime:
+        artifact = sysctl(spec.key, spec.value)
+        yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
+    if spec.persistent:
+        # sysctl.d(5): a key that starts in the slash form keeps the dots inside (eth0.10).
+        key = spec.key
+        if "." in dev:
+            key = key.replace(f".{dev}.", ".\0.").replace(".", "/").replace("\0", dev)
+        text = f"# Holdfast wrote this file for {resource.id} and will write it again.\n"
+        text += f"{key} = {spec.value}\n"
+        path = f"/etc/sysctl.d/90-holdfast-{resource.name}.conf"
+        yield Intent(resource.id, file(path, text.encode()), resource.place)
+
+
+def _link_of(key: str, topology: Topology) -> str:
+    """The declared link a key is about: `net.ipv4.conf.eth0.10.rp_filter` has dots inside."""
+    found = _PER_LINK.fullmatch(key)
+    words = found[1].split(".") if found else []
+    for end in range(len(words) - 1, 0, -1):
+        name = ".".join(words[:end])
+        if name in topology.interfaces:
+            return name
+    return ""
+
+
+KINDS = {
+    "Sysctl": Kind(
+        "Sysctl",
+        Sysctl,
+        "A kernel setting under /proc/sys.",
+        ("sysctl", "file"),
+        'key: net.ipv4.ip_forward\nvalue: "1"\npersistent: true\n',
+        intents,
+        check,
+    )
+}

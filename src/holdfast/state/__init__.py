@@ -1,0 +1,1 @@
+"""The ledger's package. Nothing outside it touches SQLite."""

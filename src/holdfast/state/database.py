@@ -1,0 +1,232 @@
+"""The one SQLite file: opened safely, changed in whole transactions, never repaired by itself."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import LedgerError
+from holdfast.state import defaults, faults, folder, schema
+
+Row = tuple[Any, ...]
+
+
+class Database:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        with self._translated("read the ledger"):
+            return self._connection.execute(statement, parameters).fetchall()
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Runs one change; answers with the row id of an insert."""
+        with self._translated("write the ledger"):
+            return self._connection.execute(statement, parameters).lastrowid or 0
+
+    def execute_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        with self._translated("write the ledger"):
+            self._connection.executemany(statement, rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of the changes within, durably, or none."""
+        with self._translated("begin a change of the ledger"):
+            self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            with self._translated("commit a change to the ledger"):
+                self._connection.execute("COMMIT")
+        except BaseException:
+            # A full disk may have rolled it back already.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Several reads that see one state, whatever a writer commits in between."""
+        with self._translated("read the ledger"):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _translated(self, tried: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise faults.from_sqlite(error, self.path, tried) from error
+
+
+def open_writer(path: Path) -> Database:
+    """Opens or creates the database. The caller holds the lock."""
+    if not _present(path):
+        _create(path)
+    _need_access(path, os.R_OK | os.W_OK)
+    database = _connect(path, "mode=rw")
+    try:
+        version = _version(database)
+        # The whole file before the first change: a damaged page met halfway through a pass
+        # would leave the host changed and the change unrecorded.
+        damage = database.query("PRAGMA quick_check(1)")
+        if damage != [("ok",)]:
+            raise LedgerError(
+                f"{path}: the ledger is damaged: {damage[0][0]}. {faults.restore(path)}"
+            )
+        _make_durable(database)
+        if version < schema.VERSION:
+            with database.transaction():
+                _migrate(database, version)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def open_reader(path: Path) -> Database:
+    """Opens the database beside a writer, without its lock; empty where there is none yet."""
+    if not _present(path):
+        return _empty(path)
+    _need_access(path, os.R_OK)
+    # A database in WAL mode wants to make its -shm file even to be read. Where nothing can be
+    # written there is no writer to watch out for either.
+    frozen = os.statvfs(path).f_flag & os.ST_RDONLY and not _wal(path).exists()
+    database = _connect(path, "mode=ro&immutable=1" if frozen else "mode=ro")
+    try:
+        version = _version(database)
+        if version < schema.VERSION:
+            raise LedgerError(
+                f"{path}: the ledger has format {version}, an older Holdfast's. {faults.UNTOUCHED}"
+                " The next command that writes (`holdfast apply`) brings it up to date."
+            )
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _present(path: Path) -> bool:
+    found = folder.refuse_unsafe(path, folder=False)
+    if found is None:
+        # Its log alone: SQLite would replay it into whatever database is made next to it.
+        if _wal(path).exists():
+            raise LedgerError(
+                f"{path}: the ledger is missing, but its write-ahead log {_wal(path).name} is"
+                f" there. Put the ledger back beside it; if it is lost: {faults.restore(path)}"
+            )
+        return False
+    # A new ledger gets its name only once it is complete, so that this is never a crash of ours.
+    if found.st_size == 0:
+        raise LedgerError(f"{path}: the ledger is empty (0 bytes). {faults.restore(path)}")
+    return True
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _need_access(path: Path, mode: int) -> None:
+    """Asks without opening: closing a descriptor of the file would drop SQLite's locks on it."""
+    if os.access(path, mode, effective_ids=True):
+        return
+    raise LedgerError(
+        f"{path}: permission denied to the ledger as user {os.geteuid()}. {faults.UNTOUCHED}"
+        f" If it is yours: chmod {folder.FILE_MODE:04o} {path}"
+    )
+
+
+def _connect(path: Path, options: str) -> Database:
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{options}",
+            uri=True,
+            timeout=defaults.BUSY_TIMEOUT_S,
+            isolation_level=None,
+        )
+    except sqlite3.Error as error:
+        raise faults.from_sqlite(error, path, "open the ledger") from error
+    database = Database(connection, path)
+    try:
+        database.query("PRAGMA foreign_keys=ON")
+        database.query("PRAGMA trusted_schema=OFF")
+    except BaseException:
+        connection.close()
+        raise
+    return database
+
+
+def _version(database: Database) -> int:
+    application = database.query("PRAGMA application_id")[0][0]
+    if application != schema.APPLICATION_ID:
+        raise LedgerError(
+            f"{database.path}: a database, but not a Holdfast ledger. {faults.UNTOUCHED}"
+            " Move it away."
+        )
+    version: int = database.query("PRAGMA user_version")[0][0]
+    if version > schema.VERSION:
+        raise LedgerError(
+            f"{database.path}: the ledger has format {version}, and this Holdfast knows formats up"
+            f" to {schema.VERSION}: a newer Holdfast wrote it. {faults.UNTOUCHED}"
+            " Use that version, or restore an export made before the upgrade."
+        )
+    return version
+
+
+def _make_durable(database: Database) -> None:
+    mode = database.query("PRAGMA journal_mode=WAL")[0][0]
+    if mode != "wal":
+        raise LedgerError(
+            f"{database.path}: this file system cannot keep a write-ahead log (SQLite stays in"
+            f" {mode} mode). {faults.UNTOUCHED} Put the ledger's folder on a local file system."
+        )
+    database.query("PRAGMA synchronous=FULL")
+
+
+def _migrate(database: Database, version: int) -> None:
+    for script in schema.MIGRATIONS[version:]:
+        for statement in filter(str.strip, script.split(";")):
+            database.execute(statement)
+    database.execute(f"PRAGMA user_version={schema.VERSION:d}")
+
+
+def _create(path: Path) -> None:
+    """Makes the ledger under another name first, so that a half-made one is never taken for it."""
+    new = path.with_name(path.name + ".new")
+    try:
+        for leftover in (new, _wal(new), new.with_name(new.name + "-shm")):
+            leftover.unlink(missing_ok=True)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, folder.FILE_MODE))
+        database = _connect(new, "mode=rw")
+        try:
+            _make_durable(database)
+            with database.transaction():
+                database.execute(f"PRAGMA application_id={schema.APPLICATION_ID:d}")
+                _migrate(database, 0)
+        finally:
+            database.close()
+        new.rename(path)
+        holder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(holder)
+        finally:
+            os.close(holder)
+    except OSError as error:
+        raise faults.from_system(error, path, "make the ledger") from error
+
+
+def _empty(path: Path) -> Database:
+    database = Database(sqlite3.connect(":memory:", isolation_level=None), path)
+    _migrate(database, 0)
+    database.query("PRAGMA query_only=ON")
+    return database

@@ -1,0 +1,19 @@
+"""The ledger's defaults, each with its reason."""
+
+from __future__ import annotations
+
+# Enough to roll back over weeks of edits; contents are stored once however many name them.
+KEEP_GENERATIONS = 50
+
+# About 2 MB: days of a busy router, and a subscriber that was away longer resyncs from status.
+KEEP_EVENTS = 10_000
+
+# A 4 MB route list: level 1 takes 30 ms and leaves a quarter; level 6 takes 200 ms for a fifth.
+COMPRESSION_LEVEL = 1
+
+# Readers do not block writers under WAL; only a foreign program (a shell, a backup) can.
+BUSY_TIMEOUT_S = 5.0
+
+# How often a waiting process asks for the lock again. flock has no timeout of its own, and an
+# alarm signal would belong to the whole process.
+LOCK_POLL_S = 0.05

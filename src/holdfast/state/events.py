@@ -1,0 +1,111 @@
+"""Events: what happened, numbered without gaps, oldest dropped first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from holdfast.state import defaults, faults, values
+from holdfast.state.database import Database, Row
+from holdfast.state.values import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    kind: str
+    subject: str
+    message: str
+    generation: int = 0
+    data: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    sequence: int
+    time: float
+    kind: str
+    subject: str
+    message: str
+    generation: int
+    data: Mapping[str, JSON]
+
+
+def append(database: Database, events: Iterable[Event], clock: Callable[[], float]) -> int:
+    """Adds them in one transaction; answers with the last sequence number there is."""
+    now = clock()
+    rows = [
+        (now, event.kind, event.subject, event.message, event.generation, values.dump(event.data))
+        for event in events
+    ]
+    if not rows:
+        return last(database)
+    with database.transaction():
+        database.execute_many(
+            "INSERT INTO events (time, kind, subject, message, generation, data)"
+            " VALUES (?,?,?,?,?,?)",
+            rows,
+        )
+        newest = last(database)
+        database.execute("DELETE FROM events WHERE sequence<=?", (newest - defaults.KEEP_EVENTS,))
+    return newest
+
+
+def restore(database: Database, events: Iterable[StoredEvent]) -> None:
+    """Within a transaction: these events in place of those there. Numbers once given out are
+    not given out again, so the next event follows the higher of both logs."""
+    database.execute("DELETE FROM events")
+    database.execute_many(
+        "INSERT INTO events VALUES (?,?,?,?,?,?,?)",
+        [
+            (
+                event.sequence,
+                event.time,
+                event.kind,
+                event.subject,
+                event.message,
+                event.generation,
+                values.dump(event.data),
+            )
+            for event in events
+        ],
+    )
+
+
+def last(database: Database) -> int:
+    """The highest number given out, whether or not its event is still kept."""
+    rows = database.query("SELECT seq FROM sqlite_sequence WHERE name='events'")
+    return int(rows[0][0]) if rows else 0
+
+
+def read(database: Database, after: int, limit: int) -> list[StoredEvent]:
+    """In order, from the one after `after`; all of them where limit is 0."""
+    found = []
+    for row in _rows(database, after, limit):
+        try:
+            found.append(_decode(row))
+        except ValueError as error:
+            raise faults.undecodable(database.path, f"event {row[0]}", str(error)) from error
+    return found
+
+
+def problems(database: Database) -> Iterator[str]:
+    for row in _rows(database, 0, 0):
+        try:
+            _decode(row)
+        except ValueError as error:
+            yield f"event {row[0]}: {error}"
+
+
+def _rows(database: Database, after: int, limit: int) -> list[Row]:
+    return database.query(
+        "SELECT sequence, time, kind, subject, message, generation, data FROM events"
+        " WHERE sequence>? ORDER BY sequence LIMIT ?",
+        (after, limit or -1),
+    )
+
+
+def _decode(row: Row) -> StoredEvent:
+    sequence, time, kind, subject, message, generation, data = row
+    return StoredEvent(
+        sequence, time, kind, subject, message, generation, values.load_mapping(data)
+    )

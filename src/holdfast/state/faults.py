@@ -1,0 +1,52 @@
+"""What can be wrong with the ledger's file, said so that somebody can act on it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from holdfast.errors import LedgerError
+
+UNTOUCHED = "Nothing was touched."
+
+
+def restore(path: Path) -> str:
+    return (
+        f"{UNTOUCHED} Move {path.name}, {path.name}-wal and {path.name}-shm away together; then"
+        " restore an export with `holdfast ledger import FILE`, or go on without one: objects"
+        " that carry Holdfast's tag stay recognised, the others must be adopted again."
+    )
+
+
+_ADVICE = {
+    sqlite3.SQLITE_FULL: "The ledger is as it was before. Free some space, then run it again.",
+    sqlite3.SQLITE_READONLY: "The ledger is as it was before. Make its folder and file system"
+    " writable, then run it again.",
+    sqlite3.SQLITE_BUSY: "The ledger is as it was before. Another program has the file open"
+    " (a database shell, a backup); end it, then run it again.",
+    sqlite3.SQLITE_IOERR: "The ledger holds whole transactions only. Look at the disk (dmesg),"
+    " then run `holdfast ledger check`.",
+    sqlite3.SQLITE_CANTOPEN: f"{UNTOUCHED} Look at the permissions of the file and its folder.",
+}
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    said = f"{path}: could not {tried}: {error}"
+    if code in _DAMAGED:
+        return LedgerError(f"{said}. The ledger is damaged. {restore(path)}")
+    advice = _ADVICE.get(code, "Run `holdfast ledger check`.")
+    return LedgerError(f"{said}. {advice}")
+
+
+def from_system(error: OSError, path: Path, tried: str) -> LedgerError:
+    said = error.strerror or str(error)
+    return LedgerError(
+        f"{path}: could not {tried}: {said}. {UNTOUCHED}"
+        " Holdfast needs to read and write this folder, as the user that owns it (root)."
+    )
+
+
+def undecodable(path: Path, row: str, why: str) -> LedgerError:
+    return LedgerError(f"{path}: {row} cannot be read: {why}. {restore(path)}")

@@ -1,0 +1,193 @@
+"""Applied generations, each with the very files it came from."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.errors import LedgerError
+from holdfast.state import defaults, faults
+from holdfast.state.database import Database, Row
+
+APPLYING = "applying"
+OUTCOMES = ("converged", "partial", "failed")
+
+
+class ConfigFile(Protocol):
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def content(self) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationFile:
+    path: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    number: int
+    state: str  # "applying", then one of OUTCOMES
+    created: float
+    finished: float | None
+    files: tuple[GenerationFile, ...]
+
+
+def begin(database: Database, files: Iterable[ConfigFile], clock: Callable[[], float]) -> int:
+    """The newest generation where it holds these very files, else a new one. An unchanged
+    configuration costs its hashing and no write."""
+    contents = _by_path(files)
+    digests = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
+    newest = read(database, 1)
+    if newest and {file.path: file.sha256 for file in newest[0].files} == digests:
+        return newest[0].number
+    stored = {sha256 for (sha256,) in database.query("SELECT sha256 FROM contents")}
+    fresh = {
+        digests[path]: content for path, content in contents.items() if digests[path] not in stored
+    }
+    packed = [pack(sha256, content) for sha256, content in fresh.items()]
+    with database.transaction():
+        put_contents(database, packed)
+        number = database.execute(
+            "INSERT INTO generations (state, created) VALUES (?,?)", (APPLYING, clock())
+        )
+        put_files(database, number, digests)
+        prune(database, number)
+    return number
+
+
+def pack(sha256: str, content: bytes) -> Row:
+    return sha256, len(content), zlib.compress(content, defaults.COMPRESSION_LEVEL)
+
+
+def put_contents(database: Database, packed: Iterable[Row]) -> None:
+    """Within a transaction."""
+    database.execute_many("INSERT INTO contents VALUES (?,?,?)", packed)
+
+
+def put_files(database: Database, number: int, digests: Mapping[str, str]) -> None:
+    """Within a transaction."""
+    database.execute_many(
+        "INSERT INTO generation_files VALUES (?,?,?)",
+        [(number, path, sha256) for path, sha256 in digests.items()],
+    )
+
+
+def restore(database: Database, generations: Iterable[Generation], packed: Iterable[Row]) -> None:
+    """Within a transaction: these generations and contents in place of what is there."""
+    for table in ("generation_files", "generations", "contents"):
+        database.execute(f"DELETE FROM {table}")  # noqa: S608 (constants only)
+    put_contents(database, packed)
+    newest = 0
+    for generation in generations:
+        database.execute(
+            "INSERT INTO generations VALUES (?,?,?,?)",
+            (generation.number, generation.state, generation.created, generation.finished),
+        )
+        digests = {file.path: file.sha256 for file in generation.files}
+        put_files(database, generation.number, digests)
+        newest = max(newest, generation.number)
+    prune(database, newest)
+
+
+def finish(database: Database, number: int, outcome: str, clock: Callable[[], float]) -> None:
+    if outcome not in OUTCOMES:
+        raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
+    row = database.query("SELECT state FROM generations WHERE number=?", (number,))
+    if not row:
+        raise LedgerError(f"{database.path}: there is no generation {number} to finish")
+    if row[0][0] == outcome:
+        return
+    with database.transaction():
+        database.execute(
+            "UPDATE generations SET state=?, finished=? WHERE number=?", (outcome, clock(), number)
+        )
+
+
+def read(database: Database, limit: int) -> list[Generation]:
+    """The newest first; all of them where limit is 0."""
+    rows = database.query(
+        "SELECT number, state, created, finished FROM generations ORDER BY number DESC LIMIT ?",
+        (limit or -1,),
+    )
+    found = []
+    for number, state, created, finished in rows:
+        if state != APPLYING and state not in OUTCOMES:
+            raise faults.undecodable(
+                database.path, f"generation {number}", f"state {state!r} is not known"
+            )
+        files = database.query(
+            "SELECT path, sha256, size FROM generation_files JOIN contents USING (sha256)"
+            " WHERE generation=? ORDER BY path",
+            (number,),
+        )
+        found.append(
+            Generation(
+                number, state, created, finished, tuple(GenerationFile(*file) for file in files)
+            )
+        )
+    return found
+
+
+def files(database: Database, number: int) -> dict[str, bytes]:
+    if not database.query("SELECT 1 FROM generations WHERE number=?", (number,)):
+        raise LedgerError(
+            f"{database.path}: there is no generation {number}; the last"
+            f" {defaults.KEEP_GENERATIONS} are kept"
+        )
+    rows = database.query(
+        "SELECT path, sha256, compressed FROM generation_files JOIN contents USING (sha256)"
+        " WHERE generation=? ORDER BY path",
+        (number,),
+    )
+    return {path: _unpack(database, sha256, compressed) for path, sha256, compressed in rows}
+
+
+def problems(database: Database) -> Iterator[str]:
+    for sha256, compressed in database.query("SELECT sha256, compressed FROM contents"):
+        try:
+            _unpack(database, sha256, compressed)
+        except LedgerError:
+            yield f"content {sha256[:16]}: it does not have the digest it was stored under"
+    for number, state in database.query("SELECT number, state FROM generations"):
+        if state != APPLYING and state not in OUTCOMES:
+            yield f"generation {number}: state {state!r} is not known"
+
+
+def prune(database: Database, newest: int) -> None:
+    """Within a transaction: drops what lies too far back, and contents nothing names any more."""
+    database.execute(
+        "DELETE FROM generations WHERE number<=?", (newest - defaults.KEEP_GENERATIONS,)
+    )
+    database.execute(
+        "DELETE FROM contents WHERE sha256 NOT IN (SELECT sha256 FROM generation_files)"
+    )
+
+
+def _by_path(given: Iterable[ConfigFile]) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    for file in given:
+        if contents.setdefault(file.path, file.content) != file.content:
+            raise LedgerError(
+                f"{file.path}: read twice with different contents, so it changed meanwhile."
+                f" {faults.UNTOUCHED} Run it again."
+            )
+    return contents
+
+
+def _unpack(database: Database, sha256: str, compressed: bytes) -> bytes:
+    try:
+        content = zlib.decompress(compressed)
+    except zlib.error as error:
+        raise faults.undecodable(database.path, f"content {sha256[:16]}", str(error)) from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        wrong = "it does not have the digest it was stored under"
+        raise faults.undecodable(database.path, f"content {sha256[:16]}", wrong)
+    return content

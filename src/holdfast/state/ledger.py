@@ -1,0 +1,154 @@
+"""The ledger: what this installation made, adopted and applied, kept across restarts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+from holdfast.errors import LedgerError
+from holdfast.paths import Paths
+from holdfast.state import claims, database, events, folder, generations, notes
+from holdfast.state.events import Event, StoredEvent
+from holdfast.state.generations import ConfigFile, Generation
+from holdfast.state.lock import Lock
+from holdfast.state.values import JSON
+
+if TYPE_CHECKING:  # pydantic, which transfer needs, takes longer to import than most passes run
+    from holdfast.state.transfer import ImportSummary
+
+
+class Ledger:
+    """Every write is one durable transaction, and what cannot be read is a LedgerError: the
+    ledger never leaves a row out, and never repairs or replaces its file by itself."""
+
+    def __init__(
+        self, opened: database.Database, lock: Lock | None, clock: Callable[[], float]
+    ) -> None:
+        self._database = opened
+        self._lock = lock
+        self._clock = clock
+
+    @classmethod
+    def open(
+        cls,
+        paths: Paths,
+        *,
+        command: str,
+        wait: float = 0.0,
+        clock: Callable[[], float] = time.time,
+    ) -> Ledger:
+        """For writing, alone: takes the lock, waiting up to `wait` seconds for whoever holds it.
+        Creates the ledger where there is none."""
+        folder.ensure_folder(paths.state_dir)
+        folder.refuse_unsafe(paths.state_dir, folder=True)
+        lock = Lock.acquire(paths.state_dir / "lock", command=command, wait=wait, clock=clock)
+        try:
+            return cls(database.open_writer(paths.ledger), lock, clock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def read(cls, paths: Paths) -> Ledger:
+        """For reading, beside a writer if there is one. No ledger yet reads as an empty one."""
+        folder.refuse_unsafe(paths.state_dir, folder=True)
+        return cls(database.open_reader(paths.ledger), None, time.time)
+
+    def close(self) -> None:
+        self._database.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def claims(self) -> dict[Key, Claim]:
+        return claims.read(self._database)
+
+    def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
+        """Removes, then puts, in one durable transaction."""
+        claims.write(self._database, put, remove)
+
+    def begin_generation(self, files: Sequence[ConfigFile]) -> int:
+        """The number of the newest generation if it holds these very files, else of a new one in
+        state `applying`. Older ones than the last 50 are dropped."""
+        return generations.begin(self._database, files, self._clock)
+
+    def finish_generation(self, number: int, outcome: str) -> None:
+        """outcome: converged, partial or failed."""
+        generations.finish(self._database, number, outcome, self._clock)
+
+    def generations(self, limit: int = 0) -> list[Generation]:
+        """The newest first; all that are kept where limit is 0."""
+        return generations.read(self._database, limit)
+
+    def generation_files(self, number: int) -> dict[str, bytes]:
+        return generations.files(self._database, number)
+
+    def append_events(self, new: Iterable[Event]) -> int:
+        """The last sequence number after adding them."""
+        return events.append(self._database, new, self._clock)
+
+    def events(self, after: int = 0, limit: int = 0) -> list[StoredEvent]:
+        """In order, those numbered above `after`; all that are kept where limit is 0."""
+        return events.read(self._database, after, limit)
+
+    def put_note(self, name: str, value: JSON) -> None:
+        notes.put(self._database, name, value)
+
+    def note(self, name: str) -> JSON:
+        """None where there is no such note."""
+        return notes.get(self._database, name)
+
+    def check(self) -> list[str]:
+        """Everything wrong with the ledger; empty means sound."""
+        path = self._database.path
+        found = folder.loose_permissions(path.parent) if path.exists() else []
+        damage = _asked(self._database, "PRAGMA integrity_check", lambda row: f"{path}: {row[0]}")
+        found += [problem for problem in damage if problem != f"{path}: ok"]
+        found += _asked(
+            self._database,
+            "PRAGMA foreign_key_check",
+            lambda row: f"{row[0]}: a row names a missing row of {row[2]}",
+        )
+        for part in (claims, generations, events, notes):
+            try:
+                found += part.problems(self._database)
+            except LedgerError as error:
+                found.append(str(error))
+        return found
+
+    def export(self) -> dict[str, Any]:
+        """The whole ledger as JSON data: the same ledger always gives the same data."""
+        from holdfast.state import transfer
+
+        return transfer.export(self._database)
+
+    def import_(self, data: Mapping[str, Any], *, replace: bool = False) -> ImportSummary:
+        """Takes in an export, or a ledger in the reference format. Everything is checked first;
+        LedgerError names every fault. Claims that differ from those here are Refused, unless
+        `replace`, which makes the ledger hold what the data says and nothing else."""
+        from holdfast.state import transfer
+
+        return transfer.import_(self._database, data, replace=replace)
+
+
+def _asked(
+    opened: database.Database, pragma: str, said: Callable[[database.Row], str]
+) -> list[str]:
+    try:
+        return [said(row) for row in opened.query(pragma)]
+    except LedgerError as error:
+        return [str(error)]

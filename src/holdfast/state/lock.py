@@ -1,0 +1,76 @@
+"""One writer at a time: flock on a file that says who holds it.
+
+The kernel drops the lock with its holder, whatever it died of; what the file says is only read
+while the lock is held.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from holdfast.errors import LedgerError
+from holdfast.state import defaults, faults
+
+
+class Lock:
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def acquire(cls, path: Path, *, command: str, wait: float, clock: Callable[[], float]) -> Lock:
+        """Takes the lock, waiting up to `wait` seconds; LedgerError names the holder."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise faults.from_system(error, path, "open the lock") from error
+        try:
+            _wait_for(descriptor, path, wait)
+            holder = {"pid": os.getpid(), "command": command, "since": clock()}
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        except OSError as error:
+            os.close(descriptor)
+            raise faults.from_system(error, path, "take the lock") from error
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor)
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            # Closing alone would leave it held by a child forked meanwhile.
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _wait_for(descriptor: int, path: Path, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                waited = f" still, after waiting {wait:g} s," if wait else ""
+                raise LedgerError(
+                    f"{path.parent}: the ledger is{waited} held by {_holder(descriptor)}."
+                    f" {faults.UNTOUCHED} Let it end, or end it, then run this again."
+                ) from None
+            time.sleep(min(defaults.LOCK_POLL_S, left))
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        said = json.loads(os.pread(descriptor, 4096, 0))
+        since = datetime.fromtimestamp(said["since"], UTC)
+        return f"process {said['pid']} (`{said['command']}`) since {since:%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, KeyError, TypeError, OSError):
+        return "a process that has only just taken it"

@@ -1,0 +1,70 @@
+"""The tables, and the steps that led to them.
+
+A database at version n has had the first n migrations. One above the last is from a newer
+Holdfast and is refused: it may mean something by a row that this version would misread.
+"""
+
+from __future__ import annotations
+
+# "Hldf": tells a ledger from any other SQLite file.
+APPLICATION_ID = 0x486C6466
+
+# fields, owners, original, data and value hold JSON. A claim's fingerprint is the digest of the
+# very text in `fields`, so that a damaged row is seen when it is read.
+_VERSION_1 = """
+CREATE TABLE claims (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    owners TEXT NOT NULL,
+    provenance TEXT NOT NULL,
+    state TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    epoch TEXT NOT NULL,
+    nonce TEXT NOT NULL,
+    original TEXT,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE contents (
+    sha256 TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    compressed BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE generations (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    state TEXT NOT NULL,
+    created REAL NOT NULL,
+    finished REAL
+) STRICT;
+
+CREATE TABLE generation_files (
+    generation INTEGER NOT NULL REFERENCES generations ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    sha256 TEXT NOT NULL REFERENCES contents,
+    PRIMARY KEY (generation, path)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX generation_files_by_content ON generation_files (sha256);
+
+CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    time REAL NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    message TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    data TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE notes (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+VERSION = len(MIGRATIONS)

@@ -1,0 +1,105 @@
+"""The real command, run as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.namespace import Namespace
+
+COMMAND = str(Path(sys.executable).parent / "holdfast")
+HEAD = """\
+apiVersion: holdfast.dev/v1alpha1
+kind: Router
+metadata: {name: test}
+spec:
+  resources:
+"""
+WAN = ("Interface", "wan", "{ifname: wan0, adminUp: true, mtu: 1500}")
+WAN_ADDRESS = ("IPv4StaticAddress", "wan", "{interface: wan, address: 192.0.2.1/24}")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Holdfast:
+    """`holdfast --root ROOT`, in a folder with a configuration of its own."""
+
+    folder: Path
+    root: Path
+
+    def arguments(self, *words: str) -> list[str]:
+        return [COMMAND, "--root", str(self.root), *words]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        plain = {k: v for k, v in os.environ.items() if "COLOR" not in k and "HOLDFAST" not in k}
+        return plain | more
+
+    def run(self, *words: str, stdin: str = "", **environment: str) -> Done:
+        done = subprocess.run(
+            self.arguments(*words),
+            cwd=self.folder,
+            env=self.environment(**environment),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def ok(self, *words: str) -> Done:
+        done = self.run(*words)
+        assert done.code == 0, f"{words}: {done.code}\n{done.out}{done.err}"
+        return done
+
+    def declare(self, *resources: tuple[str, str, str], file: str = "router.yaml") -> Path:
+        """Writes a Router of resources given as kind, name and spec."""
+        path = self.folder / file
+        path.write_text(HEAD.rstrip("\n") + (" []\n" if not resources else "\n"))
+        with path.open("a") as stream:
+            for kind, name, spec in resources:
+                group = "system" if kind in ("Sysctl", "Hostname") else "net"
+                stream.write(
+                    f"    - apiVersion: {group}.holdfast.dev/v1alpha1\n"
+                    f"      kind: {kind}\n"
+                    f"      metadata: {{name: {name}}}\n"
+                    f"      spec: {spec}\n"
+                )
+        return path
+
+
+def route(name: str, destination: str, gateway: str = "192.0.2.254") -> tuple[str, str, str]:
+    spec = f"{{destination: {destination}, gateway: {gateway}, interface: wan}}"
+    return "IPv4Route", name, spec
+
+
+@pytest.fixture
+def holdfast(tmp_path: Path, root: Path) -> Holdfast:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Holdfast(folder, root)
+
+
+@pytest.fixture
+def wan(netns: Namespace) -> Namespace:
+    """A namespace with a NIC to configure: wan0."""
+    netns.ip("link add wan0 type veth peer name isp0")
+    netns.ip("link set isp0 up")
+    return netns

@@ -1,0 +1,59 @@
+"""Fixtures every lane shares. No test runs in the machine's own network namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests import lanes
+from tests.namespace import Namespace, private_namespaces
+
+# `make soak` runs the tests marked `soak` under this; they must not set max_examples themselves.
+hypothesis.settings.register_profile("soak", max_examples=5_000, deadline=None)
+
+
+@pytest.fixture
+def netns() -> Iterator[Namespace]:
+    """The test, and what it starts, in network and UTS namespaces of their own."""
+    with private_namespaces() as namespace:
+        yield namespace
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A `--root` directory."""
+    return tmp_path / "root"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "uml: the user-mode-Linux lane runs this test too")
+    config.addinivalue_line("markers", "soak: `make soak` runs this test for longer")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _judge(report, frozenset(mark.name for mark in item.iter_markers()))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped:
+        _judge(report, frozenset())
+    return report
+
+
+def _judge(report: pytest.TestReport | pytest.CollectReport, markers: frozenset[str]) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    failure = lanes.verdict_on_skip(reason.removeprefix("Skipped: "), markers)
+    if failure is not None:
+        report.outcome = "failed"
+        report.longrepr = failure

@@ -1,0 +1,30 @@
+"""Every planner case, and what the cases together must cover."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.engine.kinds import KINDS
+from holdfast.engine.plan import Verb
+from holdfast.engine.planner import plan
+from tests.engine import case_files
+
+
+@pytest.mark.parametrize("name", case_files.names())
+def test_case(name: str) -> None:
+    case = case_files.load(name)
+    made = plan(case.desired, case.observed, case.claims, case.policy)
+    assert case_files.render(made) == case.plan
+
+
+def test_every_kind_and_verb_has_a_case() -> None:
+    operations = [
+        operation
+        for name in case_files.names()
+        for operation in case_files.load(name).plan.get("operations", ())
+    ]
+    verbs = {verb.value for verb in Verb}
+    said = [(verb, subject) for one in operations for verb, subject in one.items() if verb in verbs]
+    assert {verb for verb, _ in said} == verbs
+    named = {str(subject if isinstance(subject, str) else subject[0]) for _, subject in said}
+    assert {name.partition(" ")[0] for name in named} == set(KINDS)

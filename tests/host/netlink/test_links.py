@@ -1,0 +1,288 @@
+"""Links on the running kernel; the types it lacks run in the uml lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.engine.artifact import Value
+from holdfast.engine.kinds.link import LINK, TYPES, link
+from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.socket import NetlinkSocket
+from tests.host.netlink.drive import (
+    create,
+    delete,
+    error,
+    exists,
+    look,
+    replace,
+    see,
+    succeed,
+    update,
+)
+from tests.host.netlink.link_cases import DECLARED, MAC, NONCE, first, make
+from tests.namespace import Namespace
+
+CASES = [(kind, fields) for kind, cases in DECLARED.items() for fields in cases]
+each_type = pytest.mark.parametrize("kind", list(TYPES))
+each_case = pytest.mark.parametrize(
+    ("kind", "fields"), CASES, ids=[f"{kind}-{n}" for n, (kind, _) in enumerate(CASES)]
+)
+
+
+@pytest.fixture
+def driver(netns: Namespace) -> Iterator[LinkDriver]:
+    netns.veth("lan", "lanp")
+    sock = NetlinkSocket()
+    yield LinkDriver(sock)
+    sock.close()
+
+
+@pytest.mark.uml
+@each_case
+def test_a_created_link_reads_back_as_declared(
+    driver: LinkDriver, netns: Namespace, kind: str, fields: dict[str, Value]
+) -> None:
+    common: dict[str, Value] = {"type": kind, "up": True, "mtu": 1400, "alias": "ours: {x}"}
+    if kind not in ("macvlan",) or fields["mode"] != "passthru":  # that one shares the parent's
+        common["mac"] = MAC
+    artifact = link("made0", {**common, **fields})
+    make(driver, artifact)
+    seen = look(driver, artifact)
+    assert {name: seen.artifact.fields[name] for name in artifact.fields} == artifact.fields
+    assert set(seen.artifact.fields) == {
+        "type", "up", "mtu", "mac", "master", "alias", "ifindex", *TYPES[kind],
+    }  # fmt: skip
+    # `ip` agrees that it is such a link.
+    (shown,) = netns.ip_json("-d link show made0")
+    assert shown["linkinfo"]["info_kind"] == kind
+    assert (shown["mtu"], shown["ifalias"]) == (1400, "ours: {x}")
+    assert shown["ifindex"] == seen.artifact.fields["ifindex"]
+
+
+@pytest.mark.uml
+@each_type
+def test_the_nonce_stands_from_creation_until_settled(driver: LinkDriver, kind: str) -> None:
+    artifact = first(kind)
+    make(driver, artifact)
+    assert look(driver, artifact).nonce == NONCE
+    driver.settle({"made0": "4711"})
+    assert look(driver, artifact).nonce == NONCE
+    driver.settle({"made0": NONCE, "no-such-link": NONCE})
+    assert look(driver, artifact).nonce == ""
+
+
+@pytest.mark.uml
+@each_type
+def test_only_declared_fields_are_set(driver: LinkDriver, netns: Namespace, kind: str) -> None:
+    make(driver, first(kind), nonce="")
+    (shown,) = netns.ip_json("link show made0")
+    assert "UP" not in shown["flags"]
+    assert shown["mtu"] in (1500, 1450, 1430, 65575, 65536)  # the type's own default
+    assert "ifalias" not in shown and "master" not in shown
+    assert shown["group"] == "default"
+
+
+@pytest.mark.uml
+@each_type
+def test_create_never_takes_over_a_link(driver: LinkDriver, netns: Namespace, kind: str) -> None:
+    """By message, not by a look beforehand: the name is taken by a link of any kind."""
+    make(driver, first(kind), nonce="")
+    before = netns.ip_json("-d link show made0")
+    assert exists(driver, create(first(kind, mtu=1300, alias="mine"), NONCE))
+    assert netns.ip_json("-d link show made0") == before
+
+
+@pytest.mark.uml
+@each_type
+def test_deleted_and_already_gone(driver: LinkDriver, kind: str) -> None:
+    artifact = first(kind)
+    make(driver, artifact)
+    seen = look(driver, artifact).artifact
+    succeed(driver, delete(seen))
+    assert see(driver, artifact) == {}
+    succeed(driver, delete(seen))
+
+
+@pytest.mark.uml
+@each_type
+def test_a_link_of_the_same_name_made_anew_is_not_deleted(
+    driver: LinkDriver, netns: Namespace, kind: str
+) -> None:
+    artifact = first(kind)
+    make(driver, artifact)
+    planned_for = look(driver, artifact).artifact
+    netns.ip("link del made0")
+    make(driver, artifact)
+    assert "no longer what was planned for: ifindex" in error(driver, delete(planned_for))
+    assert artifact.key in see(driver, artifact)
+
+
+@pytest.mark.uml
+@each_type
+def test_replaced_by_another_of_its_type(driver: LinkDriver, kind: str) -> None:
+    artifact = first(kind)
+    make(driver, artifact)
+    before = look(driver, artifact).artifact
+    fields = DECLARED[kind][-1]
+    succeed(driver, replace(link("made0", {"type": kind, **fields}), before, nonce="77"))
+    after = look(driver, artifact)
+    assert {name: after.artifact.fields[name] for name in fields} == fields
+    assert after.artifact.fields["ifindex"] != before.fields["ifindex"]
+    assert after.nonce == "77"
+
+
+DRIFT: list[tuple[str, str, Value, Value]] = [
+    *((kind, "up", False, True) for kind in TYPES),
+    *((kind, "up", True, False) for kind in TYPES),
+    *((kind, "mtu", 1400, 1300) for kind in TYPES if kind != "vrf"),
+    *((kind, "mac", MAC, "02:00:00:00:00:43") for kind in TYPES if kind != "vrf"),
+    *((kind, "alias", "one", "two") for kind in TYPES),
+    *((kind, "alias", "one", "") for kind in TYPES),
+    *((kind, "alias", "", "two") for kind in TYPES),
+    ("bridge", "stp", False, True),
+    ("bridge", "stp", True, False),
+    ("bridge", "vlan_filtering", False, True),
+    ("bridge", "vlan_filtering", True, False),
+    ("vxlan", "learning", True, False),
+    ("vxlan", "learning", False, True),
+    ("bond", "miimon", 100, 200),
+]
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize(("kind", "field", "before", "after"), DRIFT)
+def test_drift_is_repaired_and_nothing_else_is_touched(
+    driver: LinkDriver, kind: str, field: str, before: Value, after: Value
+) -> None:
+    common: dict[str, Value] = {"up": True, "mtu": 1400, "mac": MAC, "alias": "x"}
+    artifact = first(kind, **{**common, field: before})
+    make(driver, artifact, nonce="")
+    drifted = look(driver, artifact).artifact
+    wanted = link("made0", {**artifact.fields, field: after})
+    succeed(driver, update(wanted, drifted))
+    assert look(driver, wanted).artifact.fields == {**drifted.fields, field: after}
+
+
+@pytest.mark.parametrize("field", ["up", "mtu", "mac", "alias"])
+def test_a_nic_that_others_made_is_settled_too(driver: LinkDriver, field: str) -> None:
+    values: dict[str, Value] = {"up": False, "mtu": 1400, "mac": MAC, "alias": "uplink"}
+    wanted = link("lan", {field: values[field]})
+    before = look(driver, wanted).artifact
+    succeed(driver, update(wanted, before))
+    assert look(driver, wanted).artifact.fields == {**before.fields, field: values[field]}
+
+
+def test_update_goes_only_to_the_link_planned_for(driver: LinkDriver, netns: Namespace) -> None:
+    before = look(driver, link("lan", {})).artifact
+    netns.ip("link del lan")
+    netns.veth("lan", "lanp")
+    said = error(driver, update(link("lan", {"mtu": 1300}), before))
+    assert said.startswith("no longer what was planned for: ifindex is")
+    assert look(driver, link("lan", {})).artifact.fields["mtu"] == 1500
+
+
+def test_update_of_a_link_that_is_gone(driver: LinkDriver, netns: Namespace) -> None:
+    before = look(driver, link("lan", {})).artifact
+    netns.ip("link del lan")
+    assert error(driver, update(link("lan", {"mtu": 1300}), before)) == "the link is gone"
+
+
+def test_an_immutable_field_is_not_changed_by_update(driver: LinkDriver) -> None:
+    make(driver, first("macvlan"))
+    before = look(driver, first("macvlan")).artifact
+    changed = update(link("made0", {"mode": "bridge"}), before)
+    assert error(driver, changed) == "cannot change mode of a link that exists"
+
+
+def test_a_value_the_kernel_refuses_leaves_no_half_made_link(driver: LinkDriver) -> None:
+    wanted = first("macvlan", mtu=9000)  # more than the parent has
+    assert "Invalid argument (EINVAL)" in error(driver, create(wanted))
+    assert see(driver, wanted) == {}
+
+
+def test_a_link_that_cannot_be_finished_stays_recognisable(driver: LinkDriver) -> None:
+    wanted = first("veth", master="br9")
+    assert error(driver, create(wanted, NONCE)).startswith("created, but master br9: link br9")
+    assert look(driver, wanted).nonce == NONCE
+
+
+def test_a_taken_peer_or_vni_is_not_the_links_own_name(driver: LinkDriver) -> None:
+    """EEXIST that is not about the identity must not read as a conflict with a foreign link."""
+    wanted = link("made0", {"type": "veth", "peer": "lanp"})
+    assert not exists(driver, create(wanted))
+    assert see(driver, wanted) == {}
+    make(driver, link("vx0", {"type": "vxlan", "vni": 7, "port": 4789}))
+    other = link("vx1", {"type": "vxlan", "vni": 7, "port": 4789})
+    assert not exists(driver, create(other))
+
+
+def test_a_type_nobody_can_create(driver: LinkDriver) -> None:
+    assert error(driver, create(link("eth9", {"type": ""}))) == (
+        "links of type '' cannot be created"
+    )
+
+
+def test_an_alternative_name_is_no_identity(driver: LinkDriver, netns: Namespace) -> None:
+    """The kernel finds links by alternative names as well: a delete by name would hit `lan`."""
+    netns.ip("link property add dev lan altname made0")
+    ghost = link("made0", {"type": "veth", "peer": "lanp"})
+    assert see(driver, ghost) == {}
+    succeed(driver, delete(ghost))
+    assert netns.ip_json("link show lan")
+    said = error(driver, create(ghost, NONCE))
+    assert "(EEXIST)" in said
+
+
+def test_a_renamed_link_is_left_alone(driver: LinkDriver, netns: Namespace) -> None:
+    artifact = first("bridge")
+    make(driver, artifact)
+    seen = look(driver, artifact).artifact
+    netns.ip("link set made0 name theirs")
+    succeed(driver, delete(seen))
+    assert netns.ip_json("link show theirs")
+
+
+def test_a_bridge_is_deleted_although_its_mac_followed_its_ports(driver: LinkDriver) -> None:
+    artifact = first("bridge")
+    make(driver, artifact)
+    port = look(driver, link("lan", {})).artifact
+    seen = look(driver, artifact).artifact
+    succeed(driver, update(link("lan", {"master": "made0"}), port))
+    assert look(driver, artifact).artifact.fields["mac"] != seen.fields["mac"]
+    succeed(driver, delete(seen))
+    assert see(driver, artifact) == {}
+
+
+def test_a_peer_in_another_namespace_has_no_name_here(driver: LinkDriver, netns: Namespace) -> None:
+    make(driver, first("veth"))
+    holder = netns.run("sh", "-c", "unshare --net sleep 30 >/dev/null 2>&1 & echo $!").strip()
+    try:
+        _move_when_ready(netns, holder)
+        assert look(driver, first("veth")).artifact.fields["peer"] == ""
+    finally:
+        netns.run("kill", holder)
+
+
+def _move_when_ready(netns: Namespace, pid: str) -> None:
+    own = netns.run("readlink", "/proc/self/ns/net")
+    for _ in range(200):
+        if netns.run("readlink", f"/proc/{pid}/ns/net") != own:
+            netns.ip(f"link set made1 netns {pid}")
+            return
+        netns.run("sleep", "0.01")
+    raise AssertionError("no other namespace")
+
+
+def test_only_wanted_and_claimed_links_are_reported(driver: LinkDriver) -> None:
+    lan, peer, lo = link("lan", {}), link("lanp", {}), link("lo", {})
+    assert set(see(driver, lan, claimed=[peer])) == {lan.key, peer.key}
+    assert look(driver, lo).artifact.fields["type"] == ""
+    assert look(driver, lan).artifact.fields["type"] == "veth"
+    assert see(driver, link("eth9", {})) == {}
+
+
+def test_every_field_of_the_kind_is_read_by_some_type() -> None:
+    declared = {name for cases in DECLARED.values() for fields in cases for name in fields}
+    assert declared | {"type", "up", "mtu", "mac", "master", "alias"} == set(LINK.fields)

@@ -1,0 +1,62 @@
+"""What really vanished when an address went, to hold predictions against."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.engine.artifact import Artifact
+from holdfast.host.netlink.addresses import AddressDriver
+from tests.host.netlink.drive import delete, error, see
+from tests.namespace import Namespace
+
+
+def world(netns: Namespace) -> set[str]:
+    """Everything others made, one line each, in the words of a bystander."""
+    lines = set()
+    for family in ("4", "6"):
+        text = netns.ip(f"-{family} -N -o route show table all").replace("\\", "")
+        for line in text.splitlines():
+            if not re.search(r"\bproto (2|72)\b", line):
+                lines.add("route " + " ".join(line.split()))
+        for line in netns.ip(f"-{family} -o addr show").splitlines():
+            words = line.split()
+            if "kernel" not in line and not words[3].startswith("fe80"):
+                lines.add(f"address {words[3]} dev {words[1]}")
+        for line in netns.ip(f"-{family} neigh show nud permanent nud noarp").splitlines():
+            if "proto 72" not in line and "33:33:" not in line:
+                lines.add("neighbour " + line.split(" lladdr")[0])
+    return lines
+
+
+def gone_with(
+    netns: Namespace, driver: AddressDriver, artifact: Artifact
+) -> tuple[list[str], set[str]]:
+    """Predict, check that the driver refuses where it predicts a loss, then delete by hand."""
+    seen = see(driver)[artifact.key]
+    if seen.bystanders:
+        assert "would take what others made" in error(driver, delete(seen.artifact))
+        assert artifact.key in see(driver)
+    before = world(netns)
+    address = f"{artifact.fields['address']}/{artifact.fields['prefix_length']}"
+    netns.ip(f"addr del {address} dev {artifact.fields['dev']}")
+    lost = before - world(netns) - {f"address {address} dev {artifact.fields['dev']}"}
+    return sorted(seen.bystanders), lost
+
+
+def names(things: list[str] | set[str]) -> list[str]:
+    """Kind, identity and table of each thing, so that a prediction and `ip` can be compared."""
+    found = []
+    for thing in things:
+        thing = re.sub(r"^the (leg over \S+|preferred source) of ", "", thing)
+        words = thing.split()
+        name = f"{words[0]} {words[1].removesuffix('/32')}"
+        for word in ("table", "dev"):
+            if word in words and (word == "table" or words[0] != "route"):
+                name += f" {word} {words[words.index(word) + 1]}"
+        found.append(name)
+    return sorted(found)
+
+
+def foreign(netns: Namespace, *commands: str) -> None:
+    for command in commands:
+        netns.ip(command)

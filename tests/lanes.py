@@ -1,0 +1,69 @@
+"""What a test says when it cannot run here. `make test` runs every lane.
+
+The host lane runs on the machine's own kernel; the uml lane runs the tests marked `uml` under
+user-mode Linux, whose kernel has the link types that the machine's own may lack.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.namespace import Namespace
+
+LANES = ("host", "uml")
+COVERED = "covered by the {} lane"
+
+
+def current() -> str:
+    return os.environ.get("HOLDFAST_LANE", "host")
+
+
+def under_ci() -> bool:
+    return os.environ.get("CI") == "true"
+
+
+def needs(condition: object, what: str) -> None:
+    """Skip, in one line, a test whose machine lacks something. Under CI=true that is a failure."""
+    __tracebackhide__ = True  # so that pytest names the test's line, not this one
+    if not condition:
+        pytest.skip(f"needs {what}")
+
+
+def covered_elsewhere(lane: str, reason: str) -> None:
+    """Skip a test that cannot run in this lane because the named one runs it.
+
+    The test must be marked with that lane's name, or the lane would not run it.
+    """
+    __tracebackhide__ = True
+    if lane not in LANES:
+        raise ValueError(f"no lane {lane!r}; there are {', '.join(LANES)}")
+    if lane == current():
+        pytest.fail(f"the {lane} lane is the one that must run this, and cannot: {reason}")
+    pytest.skip(f"{COVERED.format(lane)}: {reason}")
+
+
+def needs_link_type(namespace: Namespace, kind: str) -> None:
+    """Leave a test of a link type that this kernel does not know to the uml lane."""
+    __tracebackhide__ = True
+    try:
+        # A type that is known complains of something else, or makes the link.
+        namespace.ip(f"link add probe type {kind}")
+    except AssertionError as error:
+        if "Unknown device type" in str(error):
+            covered_elsewhere("uml", f"this kernel has no {kind} links")
+    else:
+        namespace.ip("link del probe")
+
+
+def verdict_on_skip(reason: str, markers: frozenset[str]) -> str | None:
+    """Why a skip is a failure; None where it may stand."""
+    for lane in LANES:
+        if reason.startswith(COVERED.format(lane)):
+            if lane in markers or lane == "host":
+                return None
+            return f"{reason}; but the {lane} lane runs only tests marked `{lane}`"
+    if under_ci():
+        return f"skipped under CI=true, and no lane covers it: {reason}"
+    return None
