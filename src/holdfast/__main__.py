@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -13,6 +14,9 @@ def main() -> int:
 
         print(f"holdfast {__version__}")
         return 0
+    # A command lives for a moment and makes hardly any cycles; looking for them takes a third of
+    # the time of the imports, and more among 100 000 routes.
+    gc.disable()
     from holdfast.cli.main import run
 
     return run(arguments)

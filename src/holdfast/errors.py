@@ -34,7 +34,7 @@ class ConfigError(HoldfastError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class Refused(HoldfastError):
+class Refused(HoldfastError):  # noqa: N818 - it is a decision, not an error
     """Holdfast could do it and won't: a stale plan, a mass delete, a drifted adoption."""
 
     exit_code = 4
@@ -48,3 +48,7 @@ class LedgerError(HoldfastError):
 
 class DriverError(HoldfastError):
     """A driver could not observe or change its artifacts; carries the system's own words."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        self.code = code  # errno, where the system gave one
+        super().__init__(message)

@@ -27,13 +27,10 @@ def keys(count: int) -> list[bytes]:
     return [pack_key(socket.inet_aton(f"10.{i >> 8}.{i & 255}.0"), 24) for i in range(count)]
 
 
-def everything() -> Plan:
-    one = expand(TRANSIT, keys(1)[0])
-    other = Artifact(one.key, {**one.fields, "nexthops": ("via 192.0.2.9 dev wan0",)})
-    moved = (Change("nexthops", ("via 192.0.2.9 dev wan0",), ("via 192.0.2.1 dev wan0",)),)
+def operations() -> tuple[Operation, ...]:
     created = Operation(
         Verb.CREATE,
-        batch(TRANSIT, keys(100_000 % 65536)),
+        batch(TRANSIT, keys(1234)),
         ("RouteList/transit",),
         "declared and not there",
         "router.yaml:20:7",
@@ -78,19 +75,41 @@ def everything() -> Plan:
         "router.yaml:30:7",
     )
     kept = Operation(Verb.KEEP, link("lan0", {}), ("Interface/lan",), "as declared")
+    return updated, replaced, created, deleted, kept, forgotten
+
+
+def everything() -> Plan:
+    one = expand(TRANSIT, keys(1)[0])
+    other = Artifact(one.key, {**one.fields, "nexthops": ("via 192.0.2.9 dev wan0",)})
+    moved = (Change("nexthops", ("via 192.0.2.9 dev wan0",), ("via 192.0.2.1 dev wan0",)),)
     return Plan(
-        (updated, replaced, created, deleted, kept, forgotten),
+        operations(),
         (Orphan(link("old0", {"type": "bridge"}), ("Interface/old",), False, "kept: never"),),
-        (Conflict(one, ("IPv4Route/a",), "router.yaml:40:7", other, "protocol static", moved, "fix"),),
+        (
+            Conflict(
+                one, ("IPv4Route/a",), "router.yaml:40:7", other, "protocol static", moved, "fix"
+            ),
+        ),
         (
             Candidate(one, ("IPv4Route/a",), "router.yaml:40:7", other, "protocol static", moved),
             Candidate(
-                expand(TRANSIT, keys(2)[1]), ("IPv4Route/b",), "router.yaml:44:7",
-                expand(TRANSIT, keys(2)[1]), "protocol static", (),
+                expand(TRANSIT, keys(2)[1]),
+                ("IPv4Route/b",),
+                "router.yaml:44:7",
+                expand(TRANSIT, keys(2)[1]),
+                "protocol static",
+                (),
             ),
         ),
-        (Held("Interface/dmz", "router.yaml:50:7", "link dmz0 is not there yet", Key("link", "dmz0")),),
+        (
+            Held(
+                "Interface/dmz",
+                "router.yaml:50:7",
+                "link dmz0 is not there yet",
+                Key("link", "dmz0"),
+            ),
+        ),
         (Held("IPv4Route/c", "router.yaml:60:7", "somebody must decide"),),
         (("rule", "the dump was interrupted"),),
         "too much would be deleted",
-    )  # fmt: skip
+    )

@@ -47,6 +47,13 @@ def test_the_installed_file_is_the_default(holdfast: Holdfast, wan: Namespace) -
     assert "UP" in wan.ip_json("link show dev wan0")[0]["flags"]
 
 
+def test_the_configuration_may_come_through_a_pipe(holdfast: Holdfast, wan: Namespace) -> None:
+    text = holdfast.declare(WAN).read_text()
+    done = holdfast.run("apply", "/dev/stdin", "--yes", stdin=text)
+    assert done.code == 0, done.err
+    assert "UP" in wan.ip_json("link show dev wan0")[0]["flags"]
+
+
 def test_json_report(holdfast: Holdfast, wan: Namespace) -> None:
     holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
     report = holdfast.ok("apply", "router.yaml", "--yes", "-o", "json").json
@@ -176,12 +183,17 @@ def test_the_second_process_waits_or_says_who_holds_the_ledger(
         assert f"process {os.getpid()} (`holdfast test`)" in done.err
         assert holdfast.ok("plan", "router.yaml").out, "reading needs no lock"
         waiting = subprocess.Popen(
-            holdfast.arguments("apply", "router.yaml", "--yes"), cwd=holdfast.folder
+            holdfast.arguments("apply", "router.yaml", "--yes"),
+            cwd=holdfast.folder,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        time.sleep(0.7)
+        assert waiting.stderr is not None
+        assert waiting.stderr.readline() == "waiting for another process to let go of the ledger\n"
         assert waiting.poll() is None
         ledger.close()
-    assert waiting.wait(timeout=20) == 0
+    assert waiting.communicate(timeout=20)[1] == ""
+    assert waiting.returncode == 0
     assert "UP" in wan.ip_json("link show dev wan0")[0]["flags"]
 
 

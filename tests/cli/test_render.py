@@ -33,7 +33,7 @@ In this order:
    + route 10.0.0.0/24 via 192.0.2.1 dev wan0
    + route 10.0.1.0/24 via 192.0.2.1 dev wan0
    + route 10.0.2.0/24 via 192.0.2.1 dev wan0
-     … and 34 461 more
+     … and 1 231 more
       RouteList/transit (router.yaml:20:7): declared and not there
    - route blackhole 10.0.0.0/24
       nothing declares it any more
@@ -66,7 +66,7 @@ Could not be observed:
   rule: the dump was interrupted
 
 This plan is refused: too much would be deleted.
-Plan: 34 464 to create, 1 to update, 1 to replace, 1 to delete, 1 to forget; 1 artifact as declared.
+Plan: 1 234 to create, 1 to update, 1 to replace, 1 to delete, 1 to forget; 1 artifact as declared.
 """
 
 
@@ -120,10 +120,13 @@ def test_alike_operations_on_single_artifacts_are_grouped_too() -> None:
             "route 10.0.0.0/24 nexthop via 192.0.2.1 dev a weight 2 nexthop via 192.0.2.2 dev b"
             " table 1000 metric 5 src 192.0.2.9 mtu 1400",
         ),
-        (link("br0", {"type": "bridge", "up": False, "stp": True}), "link br0 type bridge stp yes down"),
+        (
+            link("br0", {"type": "bridge", "up": False, "stp": True}),
+            "link br0 type bridge stp yes down",
+        ),
         (hostname("r1"), "hostname r1"),
     ],
-)  # fmt: skip
+)
 def test_artifacts_in_the_language_of_ip(artifact: Artifact, said: str) -> None:
     assert wording.artifact(name(artifact.key), artifact.fields) == said
 

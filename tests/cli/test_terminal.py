@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import terminal
 from holdfast.cli.terminal import ProgressLine, counted, relative_places, wants_colour
 
 
@@ -37,7 +36,7 @@ def test_when_there_is_colour(
 
 def test_progress_is_one_line_and_only_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("holdfast.cli.terminal.time.monotonic", lambda: now[0])
     stream = Terminal()
     line = ProgressLine(stream)
     line(10, 100_000)
@@ -52,7 +51,7 @@ def test_progress_is_one_line_and_only_after_a_second(monkeypatch: pytest.Monkey
 
 def test_no_progress_into_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("holdfast.cli.terminal.time.monotonic", lambda: now[0])
     stream = io.StringIO()
     line = ProgressLine(stream)
     now[0] += 5

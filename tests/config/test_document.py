@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -34,24 +35,20 @@ def test_directory(tmp_path: Path) -> None:
         read_file(tmp_path)
 
 
-def test_not_permitted(tmp_path: Path) -> None:
-    path = tmp_path / "router.yaml"
-    path.write_text(GOOD)
-    path.chmod(0)
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
-    if os.geteuid() != 0:
-        with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
-            read_file(path)
-        return
-    # Root reads everything, so the question is put as somebody else.
-    os.seteuid(65534)
-    try:
-        with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
-            read_file(path)
-    finally:
-        os.seteuid(0)
+def test_not_permitted() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "router.yaml"
+        path.write_text(GOOD)
+        path.chmod(0)
+        before = os.geteuid()
+        if before == 0:  # root may read everything, so the question is put as somebody else
+            os.seteuid(65534)
+        try:
+            with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
+                read_file(path)
+        finally:
+            os.seteuid(before)
 
 
 def test_byte_order_mark(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class MemoryRoutes:
     own: frozenset[bytes] = frozenset()
     foreign: Mapping[bytes, Sequence[Sighting]] = field(default_factory=dict)
     links: frozenset[str] | None = None  # None: every link is there
+    tag_text: str = "protocol 72"
 
     @classmethod
     def of(

@@ -11,6 +11,7 @@ from tests.safety.desires import (
     LINKS,
     MACS,
     METRICS,
+    NEAR,
     NEIGHBOURS,
     PREFIXES,
     RULES,
@@ -39,7 +40,7 @@ def routes(draw: st.DrawFn) -> Commands:
                 f"via {two} dev nic0",
                 "dev nic1",
                 "dev hf0",
-                f"via {one} dev nic1 onlink",
+                f"via {NEAR[version]} dev nic1 onlink",
                 f"nexthop via {one} dev nic0 weight 2 nexthop via {two} dev nic0",
                 f"via {one} dev nic0 mtu 1400",
                 "blackhole",
@@ -51,13 +52,13 @@ def routes(draw: st.DrawFn) -> Commands:
     prefix = draw(st.sampled_from(PREFIXES[version]))
     table, metric = draw(st.sampled_from(TABLES)), draw(st.sampled_from(METRICS))
     verb = draw(st.sampled_from((*_ADD, "del", "del")))
-    words = ["route", verb, kind, prefix, rest, "table", str(table)]
+    words = ["route", verb, kind, prefix, "table", str(table)]
     if metric:
         words += ["metric", str(metric)]
     # A delete without a protocol takes anybody's, ours too: others may do that.
     if verb != "del" or draw(st.booleans()):
         words += ["proto", draw(st.sampled_from(PROTOCOLS))]
-    return _one(version, " ".join(word for word in words if word))
+    return _one(version, " ".join(word for word in (*words, rest) if word))
 
 
 @st.composite
@@ -76,11 +77,11 @@ def addresses(draw: st.DrawFn) -> Commands:
 
 @st.composite
 def rules(draw: st.DrawFn) -> Commands:
-    version, priority = draw(st.sampled_from(RULES))
+    version, priority, tables = draw(st.sampled_from(RULES))
     verb = draw(st.sampled_from(["add", "add", "del"]))
     mark = draw(st.sampled_from(["", "fwmark 0x7", "from 10.0.0.0/8" if version == 4 else ""]))
     protocol = draw(st.sampled_from(PROTOCOLS))
-    table = draw(st.sampled_from([100, 1000]))
+    table = draw(st.sampled_from(tables))
     words = f"rule {verb} {mark} priority {priority} table {table} protocol {protocol}"
     return _one(version, " ".join(words.split()))
 

@@ -11,11 +11,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from holdfast.engine.intent import Desired
 from tests.safety import strangers
-from tests.safety.desires import FILES, configs
+from tests.safety.desires import FILES, Declared, declarations, declare, desired
 from tests.safety.verdict import check
 from tests.safety.world import World
 
@@ -28,35 +27,51 @@ class Interleaving(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
-        self.config = Desired(())
+        self.declared: Declared = {}
 
     def teardown(self) -> None:
         self.world.close()
 
     @rule(action=strangers.actions)
-    def others_act(self, action: strangers.Commands) -> None:
+    def others(self, action: strangers.Commands) -> None:
         _count()
         version, lines = action
         self.world.others(*lines, version=version)
 
     @rule(path=st.sampled_from(FILES), content=st.sampled_from([b"a\n", b"c\n", None]))
-    def others_write_files(self, path: str, content: bytes | None) -> None:
+    def others_write(self, path: str, content: bytes | None) -> None:
         _count()
         self.world.others_write(path, content)
 
-    @rule(config=configs())
-    def the_configuration_changes(self, config: Desired) -> None:
+    @rule(lines=st.lists(declarations, min_size=1, max_size=4))
+    def declare(self, lines: list[str]) -> None:
         _count()
-        self.config = config
+        for line in lines:
+            declare(self.declared, line)
+        self.reconcile()
+
+    @precondition(lambda self: self.declared)
+    @rule(number=st.integers(0, 20))
+    def withdraw(self, number: int) -> None:
+        _count()
+        slots = list(self.declared)
+        del self.declared[slots[number % len(slots)]]
         self.reconcile()
 
     @rule()
-    def a_pass_runs(self) -> None:
+    def withdraw_all(self) -> None:
+        _count()
+        self.declared.clear()
+        self.reconcile()
+
+    @rule()
+    def another_pass(self) -> None:
         _count()
         self.reconcile()
 
     def reconcile(self) -> None:
-        check(self.world, self.config, self.world.reconcile(self.config))
+        config = desired(self.declared)
+        check(self.world, config, self.world.reconcile(config))
 
 
 def _count() -> None:
@@ -78,6 +93,7 @@ def _run(steps: int, *, derandomize: bool) -> None:
                 suppress_health_check=list(HealthCheck),
                 phases=(Phase.generate, Phase.shrink),
                 print_blob=True,
+                report_multiple_bugs=False,
             ),
         )
 

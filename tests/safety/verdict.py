@@ -20,6 +20,7 @@ def check(world: World, config: Desired, report: Report) -> None:
     assert not left, f"not brought about: {[describe(op) for op in left]}; {_words(report)}"
     _reasons_are_true(world, after)
     _nothing_leaks(world, after)
+    _claims_are_settled(world, refused)
     _second_pass_is_empty(world, config, bool(refused))
 
 
@@ -90,10 +91,15 @@ def _nothing_leaks(world: World, after: Plan) -> None:
         assert tagged <= sum(1 for key in known if key.kind == kind)
     groups = [item for item in seen["link"] if item.fields[-1] not in (0, 7)]
     assert not groups, f"links still carry a mark: {groups}"
-    claims = world.ledger.claims().values()
-    assert all(claim.state == "owned" and not claim.nonce for claim in claims), [
-        (str(claim.key), claim.state, claim.nonce) for claim in claims
+
+
+def _claims_are_settled(world: World, refused: set[Key]) -> None:
+    unsettled = [
+        (str(claim.key), claim.state, claim.nonce)
+        for claim in world.ledger.claims().values()
+        if (claim.state != "owned" or claim.nonce) and claim.key not in refused
     ]
+    assert not unsettled
 
 
 def _second_pass_is_empty(world: World, config: Desired, refused: bool) -> None:

@@ -1,6 +1,6 @@
 """A router in a namespace of its own: what others do there, what Holdfast does, and whose is what.
 
-Whose an object is, is told by who made it appear, never by its tag: the tag is what is tested.
+Whose an object is, is told by who made it appear: the tag is what is tested.
 """
 
 from __future__ import annotations
@@ -51,29 +51,38 @@ class Foreign:
     """Other programs: two `ip` processes that take commands as they come."""
 
     def __init__(self) -> None:
-        self._processes = {
-            version: subprocess.Popen(
-                ["ip", f"-{version}", "-oneline", "-force", "-batch", "-"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            for version in (4, 6)
-        }
+        self._words = tempfile.TemporaryFile(mode="w+")
+        self._processes = {version: self._start(version) for version in (4, 6)}
 
-    def ip(self, *commands: str, version: int = 4) -> None:
+    def _start(self, version: int) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["ip", f"-{version}", "-oneline", "-force", "-batch", "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            text=True,
+        )
+
+    def ip(self, command: str, version: int = 4) -> None:
         """Done when it returns, whether the kernel took it or refused it."""
         process = self._processes[version]
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write("".join(f"{one}\n" for one in (*commands, "link show dev lo")))
+        process.stdin.write(f"{command}\nlink show dev lo\n")
         process.stdin.flush()
-        assert process.stdout.readline(), f"`ip` could not read {commands}"
+        if not process.stdout.readline():  # of some refusals `ip` dies
+            with suppress(BrokenPipeError):
+                process.communicate()
+            self._words.seek(0)
+            said = self._words.read()
+            assert "RTNETLINK answers" in said or "Cannot find device" in said, (command, said)
+            self._words.truncate(0)
+            self._processes[version] = self._start(version)
 
     def close(self) -> None:
         for process in self._processes.values():
             process.communicate()
+        self._words.close()
 
 
 class CountingLedger:
@@ -98,8 +107,11 @@ class World:
         self._stack.callback(shutil.rmtree, self.root)
         self.foreign = Foreign()
         self._stack.callback(self.foreign.close)
-        self.foreign.ip(*GROUND.strip().splitlines())
+        for command in GROUND.strip().splitlines():
+            self.foreign.ip(command)
         self.foreign.ip(GROUND6, version=6)
+        # So that others may take the link down and up again without losing the ground.
+        Path("/proc/sys/net/ipv6/conf/nic0/keep_addr_on_down").write_text("1")
         self.sock = NetlinkSocket()
         self._stack.callback(self.sock.close)
         self.paths = Paths(self.root)
@@ -128,6 +140,8 @@ class World:
                 self.foreign.ip(command, version=version)
         now = _all(self.look())
         self.ours &= now
+        # Nobody else writes under our tag, so what carries it is ours, changed by others or not.
+        self.ours |= Counter({item: n for item, n in now.items() if item.protocol == TAG})
 
     def _write_address(self, verb: str, text: str, dev: str, protocol: str) -> None:
         """An address under a protocol, which not every `ip` can say."""

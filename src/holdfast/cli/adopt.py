@@ -48,14 +48,14 @@ def _candidates(paths: Paths, loaded: Loaded, form: str) -> int:
 
 
 def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
+    from holdfast.cli.hold import hold
     from holdfast.engine.reconcile import Pass
     from holdfast.errors import Refused
     from holdfast.host.host import LinuxHost
     from holdfast.state.events import Event
-    from holdfast.state.ledger import Ledger
 
     with (
-        Ledger.open(paths, command="holdfast adopt --apply", wait=arguments.WAIT_S) as ledger,
+        hold(paths, "holdfast adopt --apply", arguments.WAIT_S) as ledger,
         LinuxHost(paths, loaded.router.ownership.tag) as host,
     ):
         plan = Pass(loaded.desired, host, ledger, loaded.policy(host.epoch)).plan()
@@ -78,6 +78,7 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
 
 
 def _claim(candidate: Candidate, generation: int, epoch: str) -> Claim:
+    from holdfast.engine import record
     from holdfast.engine.claim import Claim, ClaimState, Provenance
     from holdfast.engine.kinds import KINDS
 
@@ -85,13 +86,12 @@ def _claim(candidate: Candidate, generation: int, epoch: str) -> Claim:
     seen = candidate.observed.fields
     # Of a bulk kind the fields hold the identity too, and must say all that tells its objects
     # from others' at the same one.
-    wanted = seen.keys() if kind.bulk else {*kind.fields, *kind.pins}
     return Claim(
         candidate.desired.key,
         candidate.owners,
         Provenance.ADOPTED,
         ClaimState.OWNED,
-        {name: value for name, value in seen.items() if name in wanted},
+        dict(seen) if kind.bulk else record.claimed_fields(kind, seen),
         candidate.origin,
         generation,
         epoch="" if kind.survives_reboot else epoch,

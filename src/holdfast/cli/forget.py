@@ -29,10 +29,10 @@ def command(paths: Paths, names: tuple[str, ...], yes: bool) -> int:
     A RESOURCE (`IPv4StaticAddress/lan`) stands for all that it owns. Quote an ARTIFACT of more
     than one word (`'address 192.0.2.1/24 dev lan0'`).
     """
+    from holdfast.cli.hold import hold
     from holdfast.state.events import Event
-    from holdfast.state.ledger import Ledger
 
-    with Ledger.open(paths, command="holdfast forget", wait=arguments.WAIT_S) as ledger:
+    with hold(paths, "holdfast forget", arguments.WAIT_S) as ledger:
         leaving = _select(ledger.claims(), names)
         for claim in leaving:
             click.echo(f"  · {claim.key} ({', '.join(claim.owners)})")
@@ -58,8 +58,9 @@ def _select(claims: Mapping[Key, Claim], names: Sequence[str]) -> list[Claim]:
         found = [claim for claim in claims.values() if selector.claimed(claim)]
         if not found:
             raise HoldfastError(
-                f"no claim is on {name}; `holdfast ledger show` lists what is claimed, and"
-                f" `holdfast explain {name!r}` says whose it is. Nothing was changed"
+                f"no claim is on {name}; what carries Holdfast's kernel tag, as routes do, is ours"
+                f" without one. `holdfast ledger show` lists what is claimed, and `holdfast explain"
+                f" {name!r}` says whose it is. Nothing was changed"
             )
         chosen.update((claim.key, claim) for claim in found)
     return list(chosen.values())

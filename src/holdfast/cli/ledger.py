@@ -13,6 +13,7 @@ import click
 
 from holdfast.cli import arguments, output, private_file
 from holdfast.cli.exit import Exit
+from holdfast.cli.hold import hold
 from holdfast.cli.terminal import Style, counted
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
@@ -73,7 +74,7 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
         raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
     if not isinstance(data, dict):
         raise HoldfastError(f"{file}: not an export of a ledger; nothing was changed")
-    with Ledger.open(paths, command="holdfast ledger import", wait=arguments.WAIT_S) as ledger:
+    with hold(paths, "holdfast ledger import", arguments.WAIT_S) as ledger:
         ledger.import_(data, replace=replace)
         claims = len(ledger.claims())
     click.echo(f"Imported {file}; the ledger holds {counted(claims, 'claim')}.")

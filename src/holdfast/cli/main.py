@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -82,9 +81,6 @@ def command(ctx: click.Context, root: Path) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The whole command: never a traceback for what can happen, and always one of our codes."""
-    # A command lives for a moment and makes hardly any cycles; looking for them among 100 000
-    # routes costs more than they take.
-    gc.disable()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without → or · gets a ?

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ class StoredPlan:
     config: Path
     files: tuple[FileDigest, ...]
     digest: str
-    operations: Mapping[str, Entry]  # those that change the host, by all that they do
+    operations: frozenset[str]  # what each one that changes the host does, as JSON
 
     def refuse_changed_config(self, about: About) -> None:
         """Raises where the configuration is no longer the one the plan was made from."""
@@ -44,10 +44,9 @@ class StoredPlan:
 
     def refuse_changed_plan(self, plan: Plan, about: About) -> None:
         """Raises where what would be done now is not what the plan says."""
-        then = self.operations
-        now = {_identity(entry): entry for entry in document.operations(plan.changes)}
-        said = [f"no longer to do: {_say(then[one])}" for one in then if one not in now]
-        said += [f"to do besides: {_say(now[one])}" for one in now if one not in then]
+        now = {_deed(entry) for entry in document.operations(plan.changes)}
+        said = [f"no longer to do: {_say(deed)}" for deed in sorted(self.operations - now)]
+        said += [f"to do besides: {_say(deed)}" for deed in sorted(now - self.operations)]
         if not said and document.digest(plan, about.files) == self.digest:
             return
         if not said:
@@ -85,7 +84,7 @@ def read(path: Path, paths: Paths) -> StoredPlan | None:
             Path(data["config"]["path"]),
             tuple(FileDigest(file["path"], file["sha256"]) for file in data["config"]["files"]),
             data["digest"],
-            {_identity(e): e for e in data["operations"] if e["action"] in _CHANGING},
+            frozenset(_deed(e) for e in data["operations"] if e["action"] in _CHANGING),
         )
     except (KeyError, TypeError) as error:
         raise Refused(f"{path}: not a whole plan ({error}); make it again") from None
@@ -101,12 +100,14 @@ def _plan_data(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _identity(entry: Entry) -> str:
-    same = {key: entry[key] for key in ("action", "artifact", "fields", "changes")}
-    return json.dumps(same, sort_keys=True)
+def _deed(entry: Entry) -> str:
+    """All that an operation does, in a form that can be compared."""
+    deed = {key: entry[key] for key in ("action", "artifact", "fields", "changes")}
+    return json.dumps(deed, sort_keys=True)
 
 
-def _say(entry: Entry) -> str:
+def _say(deed: str) -> str:
+    entry = json.loads(deed)
     changes = ", ".join(
         f"{change['field']} {wording.value(change['before'])} → {wording.value(change['after'])}"
         for change in entry["changes"]

@@ -12,7 +12,7 @@ from holdfast.paths import Paths
 
 @click.command()
 @arguments.file
-@click.option("--once", is_flag=True, required=True, help="Run one pass, then stop.")
+@click.option("--once", is_flag=True, help="Run one pass, then stop.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @arguments.allow_mass_delete
 @arguments.wait

@@ -45,7 +45,8 @@ def _command(command: click.Command, context: click.Context, level: int) -> Iter
     yield from ("```", " ".join(usage.split()), "```", "")
     yield from (inspect.cleandoc(command.help or ""), "")
     records = [param.get_help_record(context) for param in command.get_params(context)]
-    options = [record for record in records if record is not None]
+    options = [record for record in records if record is not None and record[1]]
+    options = [record for record in options if "--help" not in record[0]]
     if options:
         yield from ("| option | meaning |", "|---|---|")
         for names, meaning in options:

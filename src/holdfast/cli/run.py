@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli import journal, report
 from holdfast.cli.exit import Exit
+from holdfast.cli.hold import hold
 from holdfast.cli.load import Loaded, load
 from holdfast.cli.terminal import ProgressLine
 from holdfast.engine.plan import Plan
@@ -18,7 +19,6 @@ from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import LedgerError, Refused
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
-from holdfast.state.ledger import Ledger
 
 if TYPE_CHECKING:  # a pass that changes nothing spends most of its time on imports
     from holdfast.cli.planfile import StoredPlan
@@ -54,7 +54,8 @@ def run(request: Request) -> int:
 
 def _stored_plan(request: Request) -> StoredPlan | None:
     """The plan that FILE holds; None where it holds a configuration."""
-    if request.file is None:
+    # A pipe can be read only once, and that is for the configuration.
+    if request.file is None or not request.file.is_file():
         return None
     try:
         with request.file.open("rb") as stream:
@@ -126,7 +127,7 @@ class _AgreedPass:
     def run(self) -> Report:
         request, router = self.request, self.loaded.router
         with (
-            Ledger.open(request.paths, command=request.command, wait=request.wait) as ledger,
+            hold(request.paths, request.command, request.wait) as ledger,
             LinuxHost(request.paths, router.ownership.tag) as host,
         ):
             policy = self.loaded.policy(host.epoch, allow_mass_delete=request.allow_mass_delete)

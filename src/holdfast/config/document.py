@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ class SourceFile:
     """A file exactly as it was read."""
 
     path: str  # as the user named it
-    content: bytes
+    content: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

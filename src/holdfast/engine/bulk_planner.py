@@ -25,14 +25,14 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     seen = draft.observed.bulk[kind.name]
     found = diff.bulk(intents, seen)
     for intent, keys in found.present:
-        _keep(intent, keys, draft)
+        _keep(intent, keys, seen, draft)
     extra: dict[bytes, list[tuple[Any, bytes]]] = defaultdict(list)
     for body in found.extra:
         shared, key = seen.unpack(body)
         extra[kind.packing.scope(shared) + key].append((shared, key))
     for intent, keys in _once(found.missing):
         _missing(intent, keys, seen, extra, draft)
-    _orphans(kind, extra, draft)
+    _orphans(kind, extra, ownership.by_tag(seen.tag_text), draft)
     _claimed(kind, intents, seen, draft)
 
 
@@ -50,7 +50,7 @@ def _once(
         yield intent, keys
 
 
-def _keep(intent: BulkIntent, keys: Sequence[bytes], draft: Draft) -> None:
+def _keep(intent: BulkIntent, keys: Sequence[bytes], seen: BulkSighting, draft: Draft) -> None:
     draft.operations.append(
         Operation(
             Verb.KEEP,
@@ -58,7 +58,7 @@ def _keep(intent: BulkIntent, keys: Sequence[bytes], draft: Draft) -> None:
             (intent.owner,),
             reason="as declared",
             origin=intent.origin,
-            proof="kernel tag",
+            proof=ownership.by_tag(seen.tag_text),
         )
     )
 
@@ -82,9 +82,7 @@ def _missing(
         for key in keys:
             identity = scope + key
             if identity in extra or identity in seen.foreign:
-                _occupied(
-                    intent, key, extra.pop(identity, []), seen.foreign.get(identity, ()), draft
-                )
+                _occupied(intent, key, extra.pop(identity, []), seen, draft)
             else:
                 new.append(key)
         keys = new
@@ -109,14 +107,15 @@ def _occupied(
     intent: BulkIntent,
     key: bytes,
     ours: Sequence[tuple[Any, bytes]],
-    foreign: Sequence[Sighting],
+    seen: BulkSighting,
     draft: Draft,
 ) -> None:
     """One artifact of a batch whose identity is held: the same decision as for any artifact."""
     kind = intent.batch.kind
     tagged = [
-        Sighting(kind.packing.expand(shared, packed), tag="by protocol") for shared, packed in ours
+        Sighting(kind.packing.expand(shared, packed), tag=seen.tag_text) for shared, packed in ours
     ]
+    foreign = seen.foreign.get(intent.batch.scope + key, ())
     single = Intent(
         intent.owner, intent.batch.artifact(key), intent.origin, requires=intent.requires
     )
@@ -124,7 +123,7 @@ def _occupied(
 
 
 def _orphans(
-    kind: ArtifactKind, extra: Mapping[bytes, list[tuple[Any, bytes]]], draft: Draft
+    kind: ArtifactKind, extra: Mapping[bytes, list[tuple[Any, bytes]]], proof: str, draft: Draft
 ) -> None:
     groups: dict[Any, list[bytes]] = defaultdict(list)
     for copies in extra.values():
@@ -135,14 +134,14 @@ def _orphans(
     for batch in sorted(batches, key=lambda one: (one.scope, one.keys[0], str(one.template))):
         level, note = risk.assess(Verb.DELETE, batch)
         reason = "nothing declares it any more"
-        draft.orphans.append(Orphan(batch, (), True, reason, "kernel tag"))
+        draft.orphans.append(Orphan(batch, (), True, reason, proof))
         draft.operations.append(
             Operation(
                 Verb.DELETE,
                 batch,
                 (),
                 reason=reason,
-                proof="kernel tag",
+                proof=proof,
                 risk=level,
                 risk_note=note,
             )

@@ -172,16 +172,13 @@ def remove(
     """Delete what is ours, if the cleanup rule of its kind allows."""
     artifact = sighting.artifact
     claim = draft.claims.get(artifact.key)
-    if claim is not None and claim.provenance is Provenance.SET:
-        forget(claim, "nothing declares it any more; it stays as it is", draft)
-        return
     if keep_rule:
         allowed, reason = ownership.may_delete_orphan(kind, sighting, claim)
         draft.orphans.append(
             Orphan(artifact, owners, allowed, reason if not allowed else why, proof)
         )
         if not allowed:
-            if claim is not None and claim.provenance is Provenance.ADOPTED:
+            if claim is not None and claim.provenance is not Provenance.CREATED:
                 forget(claim, "nothing declares it any more; it stays as it is", draft)
             return
     level, note = risk.assess(Verb.DELETE, artifact)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.engine.artifact import Key
+from holdfast.engine import ownership
+from holdfast.engine.artifact import ArtifactKind, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.guard import refusal
 from holdfast.engine.intent import BulkIntent, Desired, Intent
-from holdfast.engine.observed import Observed
+from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import order
 from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Verb
 from holdfast.engine.policy import Policy
@@ -28,6 +29,20 @@ class Draft:
     blocked: list[Held] = field(default_factory=list)
     missing: dict[Key, str] = field(default_factory=dict)  # what others may wait for, and why
     created: set[Key] = field(default_factory=set)  # what this plan makes
+    _foreign: dict[str, list[Sighting]] = field(default_factory=dict)
+
+    def foreign(self, kind: ArtifactKind) -> list[Sighting]:
+        """All that was seen of a kind and is not ours."""
+        if kind.name not in self._foreign:
+            self._foreign[kind.name] = [
+                other
+                for key, sightings in self.observed.sightings.items()
+                if key.kind == kind.name
+                for other in ownership.split(
+                    kind, sightings, self.claims.get(key), self.policy.epoch
+                )[1]
+            ]
+        return self._foreign[kind.name]
 
     def waits_for(self, requires: Sequence[Key]) -> str:
         """Why an artifact with these requirements cannot be made now; empty if it can.

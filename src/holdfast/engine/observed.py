@@ -25,6 +25,10 @@ class BulkSighting(Protocol):
     """A bulk kind as observed: own objects as packed bytes, foreign ones only where they matter."""
 
     @property
+    def tag_text(self) -> str:
+        """Our tag, for people to read: "protocol 72"."""
+
+    @property
     def own(self) -> frozenset[bytes] | set[bytes]:
         """The bodies of every object that carries our tag."""
 

@@ -26,7 +26,7 @@ def proof(kind: ArtifactKind, sighting: Sighting, claim: Claim | None, epoch: st
     | no  | deleting         | as it was claimed     | yes |
     """
     if sighting.tag:
-        return f"kernel tag: {sighting.tag}"
+        return by_tag(sighting.tag)
     if claim is None or not in_force(claim, epoch):
         return ""
     if claim.nonce and claim.nonce == sighting.nonce:
@@ -40,6 +40,10 @@ def proof(kind: ArtifactKind, sighting: Sighting, claim: Claim | None, epoch: st
     if claim.state is ClaimState.DELETING and not untouched(kind, sighting, claim):
         return ""
     return _claimed(claim)
+
+
+def by_tag(tag: str) -> str:
+    return f"kernel tag: {tag}"
 
 
 def in_force(claim: Claim, epoch: str) -> bool:

@@ -24,7 +24,7 @@ from dataclasses import replace
 from itertools import chain
 
 from holdfast.engine import bulk_planner, decide, ownership
-from holdfast.engine.artifact import Key
+from holdfast.engine.artifact import ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
@@ -120,7 +120,25 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
     if waits:
         draft.hold(intent, waits)
         return
+    objection = _objection(want, kind, draft)
+    if objection and not any(sighting.tag for sighting in sightings):
+        draft.hold(intent, objection, blocked=True)
+        return
     decide.ensure(want, kind, sightings, draft)
+    if objection:
+        draft.blocked.append(Held(intent.owner, intent.origin, objection, key))
+
+
+def _objection(want: Wanted, kind: ArtifactKind, draft: Draft) -> str:
+    """What other programs have that speaks against this artifact."""
+    if kind.objection is None:
+        return ""
+    wanted = want.intent.artifact
+    for other in draft.foreign(kind):
+        why = "" if other.artifact.key == wanted.key else kind.objection(wanted, other.artifact)
+        if why:
+            return f"{why}: {other.artifact.key} is there too ({other.holder})"
+    return ""
 
 
 def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:

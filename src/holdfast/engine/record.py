@@ -100,6 +100,7 @@ def settle(
     }
     put = _remembered(results, claims, generation, epoch)
     remove: set[Key] = set()
+    leaving: set[Key] = set()
     for operation in plan.operations:
         if not isinstance(operation.subject, Artifact):
             continue
@@ -107,7 +108,9 @@ def settle(
         if operation.verb is Verb.FORGET:
             remove.add(key)
             put.pop(key, None)
-        elif operation.verb is not Verb.DELETE and not KINDS[key.kind].bulk:
+        elif operation.verb is Verb.DELETE:
+            leaving.add(key)
+        elif not KINDS[key.kind].bulk:
             claim = _good(operation, key, claims.get(key), observed, generation, epoch)
             if claim is not None and claim != claims.get(key):
                 put[key] = claim
@@ -123,9 +126,9 @@ def settle(
             proven = _untagged(kind, foreign)
         if not proven:
             remove.add(key)  # the create did not happen, or the delete did
-        elif claim.state is ClaimState.PENDING:
+        elif claim.state is ClaimState.PENDING or key not in leaving:
             # What nothing declares any more, and its kind's cleanup rule keeps, has no operation.
-            fields = _claimed_fields(kind, proven[0].artifact.fields)
+            fields = claimed_fields(kind, proven[0].artifact.fields)
             nonce = "" if kind.nonce_field else claim.nonce
             put[key] = replace(claim, state=ClaimState.OWNED, fields=fields, nonce=nonce)
     return list(put.values()), sorted(remove)
@@ -188,7 +191,7 @@ def _good(
         operation.owners,
         known.provenance if known is not None else made_by,
         ClaimState.OWNED,
-        _claimed_fields(kind, seen.artifact.fields),
+        claimed_fields(kind, seen.artifact.fields),
         operation.origin,
         generation,
         epoch="" if kind.survives_reboot else epoch,
@@ -203,7 +206,7 @@ def _good(
     )
 
 
-def _claimed_fields(kind: ArtifactKind, seen: Fields) -> Fields:
+def claimed_fields(kind: ArtifactKind, seen: Fields) -> Fields:
     wanted = {*kind.fields, *kind.pins, kind.writer_field}
     return {name: value for name, value in seen.items() if name in wanted}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 
 from holdfast.config.document import Place
 from holdfast.engine.artifact import Artifact, Batch, Key
-from holdfast.engine.intent import Action, BulkIntent, Intent
+from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.kinds import route as routes
 from holdfast.resources.resource import Fault, Identity, Resource
 
@@ -27,6 +27,7 @@ def check(resources: Iterable[Resource]) -> Iterator[Finding]:
     yield from _taken(
         by_kind["Interface"], ("ifname",), lambda r: r.spec.ifname, "interface {} is also"
     )
+    yield from _veths(by_kind["Interface"])
     yield from _taken(
         (r for r in by_kind["Interface"] if r.spec.vrf is not None),
         ("vrf", "table"),
@@ -39,6 +40,20 @@ def check(resources: Iterable[Resource]) -> Iterator[Finding]:
         lambda _resource: "host",
         "the {} can have one managed name, and has that of",
     )
+
+
+def _veths(interfaces: list[Resource]) -> Iterator[Finding]:
+    """Making one end of a veth makes the other: no other Interface may make that too."""
+    by_name = {resource.spec.ifname: resource for resource in interfaces}
+    ends = [resource for resource in interfaces if resource.spec.veth is not None]
+    yield from _taken(ends, ("veth", "peer"), lambda r: r.spec.veth.peer, "{} is also the peer of")
+    for resource in ends:
+        other = by_name.get(resource.spec.veth.peer)
+        if other is None or other.spec.type is None:
+            continue
+        if other.spec.veth is None or other.spec.veth.peer != resource.spec.ifname:
+            message = f"{other.spec.ifname} would be made by {other} too, as something else"
+            yield resource, Fault(("veth", "peer"), message)
 
 
 def _taken(
@@ -57,7 +72,7 @@ def _taken(
 
 def check_artifacts(declared: Iterable[Declared], places: RoutePlaces) -> Iterator[Finding]:
     """One artifact declared by several resources: the same by all, or it is a clash."""
-    seen: dict[Key, tuple[Resource, Artifact, Action]] = {}
+    seen: dict[Key, tuple[Resource, Artifact]] = {}
     bulk: dict[bytes, list[tuple[Resource, Batch]]] = defaultdict(list)
     rules: list[tuple[Resource, Key]] = []
     for resource, intent in declared:
@@ -68,10 +83,9 @@ def check_artifacts(declared: Iterable[Declared], places: RoutePlaces) -> Iterat
         if artifact.key.kind == "rule":
             rules.append((resource, artifact.key))
         elif artifact.key.kind != "link":  # two Interfaces of one ifname are found by `check`
-            this = resource, artifact, intent.action
-            first = seen.setdefault(artifact.key, this)
-            if first[1].fields != artifact.fields and first[2] == intent.action:
-                yield resource, Fault((), _difference(artifact, first[1], first[0]))
+            holder, first = seen.setdefault(artifact.key, (resource, artifact))
+            if first.fields != artifact.fields:
+                yield resource, Fault((), _difference(artifact, first, holder))
     yield from _rules(rules)
     for scope, batches in bulk.items():
         if len(batches) > 1:

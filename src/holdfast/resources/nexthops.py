@@ -16,10 +16,17 @@ from holdfast.resources.topology import Topology
 
 
 def faults(template: RouteTemplate) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with a template: which nexthop (from 0), which field of it, and why."""
+    """What is wrong with a template: which nexthop (from 0), which field of it, and why.
+
+    Nexthop -1 stands for the route itself.
+    """
     if template.type != "unicast":
         if template.nexthops:
             yield 0, "gateway", f"a {template.type} route leads nowhere: no gateway or interface"
+        if template.mtu:
+            yield -1, "mtu", f"an MTU has no meaning for a {template.type} route"
+        if template.prefsrc:
+            yield -1, "preferredSource", f"a source has no meaning for a {template.type} route"
         return
     if not template.nexthops:
         yield 0, "", "leads nowhere: give a gateway or an interface"
@@ -69,10 +76,11 @@ def resolve(template: RouteTemplate, topology: Topology) -> RouteTemplate:
 
 
 def requires(template: RouteTemplate, topology: Topology) -> tuple[Key, ...]:
-    """Declared links and addresses a resolved template cannot do without."""
+    """The links, and the declared addresses, that a resolved template cannot do without."""
     keys: dict[Key, None] = {}
     for nexthop in template.nexthops:
-        keys.update(dict.fromkeys(topology.link_key(nexthop.dev)))
+        if nexthop.dev:
+            keys[Key("link", nexthop.dev)] = None
         if nexthop.gateway and not nexthop.onlink:
             gateway = ip_address(nexthop.gateway)
             keys.update(dict.fromkeys(topology.covering(gateway, nexthop.dev)))

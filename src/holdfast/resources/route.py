@@ -109,7 +109,9 @@ def check(resource: Resource) -> Iterator[Fault]:
                 yield Fault((name,), "say it in `nexthops`, or leave `nexthops` out")
     for index, field, message in nexthops.faults(template(spec)):
         location: Location = ("nexthops", index) if spec.nexthops is not None else ()
-        if field and (spec.nexthops is not None or getattr(spec, field) is not None):
+        if index < 0:
+            location = (field,)
+        elif field and (spec.nexthops is not None or getattr(spec, field) is not None):
             location = (*location, field)
         yield Fault(location, message)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
 from holdfast.engine.kinds import route as routes
@@ -100,6 +100,8 @@ def parse_template(
         legs = [options]
     hops = tuple(_nexthop(leg) for leg in legs)
     chosen = kind or defaults.type
+    if chosen != "unicast":
+        defaults = replace(defaults, mtu=0, prefsrc="")
     if not hops and chosen == "unicast" and (defaults.gateway or defaults.interface):
         hops = (Nexthop(defaults.gateway, defaults.interface),)
     shared = routes.template(
@@ -112,8 +114,9 @@ def parse_template(
         mtu=_read(options, "mtu", lambda text: _number(text, MTU_MIN, MTU_MAX), defaults.mtu),
     )
     for index, field, message in nexthops.faults(shared):
-        option = {"gateway": "via"}.get(field, field)
-        at = legs[index].get(option) if index < len(legs) else None
+        option = {"gateway": "via", "preferredSource": "src"}.get(field, field)
+        within = options if index < 0 else legs[index] if index < len(legs) else {}
+        at = within.get(option)
         raise LineError(at.column if at else column, message)
     return shared
 

@@ -25,7 +25,7 @@ _FOR_LINES = "for lines that do not say"
 
 class RouteList(Spec):
     routes: tuple[str, ...] | None = optional(
-        listed(text("route as `ip route add` takes it"), least=0), "the routes, or else `file`"
+        listed(text("routes as `ip route add` takes them"), least=0), "the routes, or else `file`"
     )
     file: str | None = optional(
         text("path"),
@@ -73,9 +73,15 @@ def check(resource: Resource) -> Iterator[Fault]:
     for index, line in enumerate(spec.routes or ()):
         if "\n" in line:
             yield Fault(("routes", index), "must be one line")
-    if spec.type != "unicast" and (spec.gateway is not None or spec.interface is not None):
-        name = "gateway" if spec.gateway is not None else "interface"
-        yield Fault((name,), f"has no meaning where `type` is {spec.type}")
+    if spec.type != "unicast":
+        for name, value in (
+            ("gateway", spec.gateway),
+            ("interface", spec.interface),
+            ("mtu", spec.mtu),
+            ("preferredSource", spec.preferred_source),
+        ):
+            if value is not None:
+                yield Fault((name,), f"has no meaning where `type` is {spec.type}")
 
 
 def read(resource: Resource, folder: Path) -> Content:
@@ -163,8 +169,7 @@ KINDS = {
         "Any number of routes as one resource. A line is what `ip route add` takes: `PREFIX"
         " [via GATEWAY] [dev INTERFACE] [metric N] [table N] [mtu N] [src ADDRESS] [onlink]`,"
         " `blackhole PREFIX`, or `PREFIX nexthop via A dev B weight N nexthop via C …`. `dev` names"
-        " an Interface resource; where none has that name, it is the kernel's name of a link."
-        " Holdfast can hold a million routes this way.",
+        " an Interface resource; where none has that name, it is the kernel's name of a link.",
         ("route",),
         """\
 gateway: 192.0.2.254

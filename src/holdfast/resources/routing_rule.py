@@ -18,7 +18,7 @@ class RoutingRule(Spec):
     # 0, 32766 and 32767 are the kernel's own rules.
     priority: int = required(integer(1, 32765), "place in the order of rules, lowest first")
     family: str | None = optional(
-        choice("ipv4", "ipv6"), "needed where neither `from` nor `to` says it"
+        choice("ipv4", "ipv6"), "that of `from` and `to`; ipv4 where there is neither"
     )
     source: Network | None = optional(prefix(), "packets from this prefix", name="from")
     destination: Network | None = optional(prefix(), "packets to this prefix", name="to")
@@ -55,8 +55,6 @@ def _shown(selector: Network | None) -> str:
 
 def check(resource: Resource) -> Iterator[Fault]:
     spec: RoutingRule = resource.spec
-    if spec.family is None and spec.source is None and spec.destination is None:
-        yield Fault((), "needs `family`, as neither `from` nor `to` says it")
     if spec.family is not None and (spec.source or spec.destination) is not None:
         for name, selector in (("from", spec.source), ("to", spec.destination)):
             if selector is not None and spec.family != f"ipv{selector.version}":
@@ -67,7 +65,9 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault((), "needs either `table` or `action`, one of them")
     if spec.fwmask is not None and spec.fwmark is None:
         yield Fault(("fwmask",), "has no meaning without `fwmark`")
-    if spec.fwmark is not None and spec.fwmark & ~spec.mask:
+    if spec.fwmask == 0:
+        yield Fault(("fwmask",), "0 leaves no bit of the mark to match; leave both out")
+    elif spec.fwmark is not None and spec.fwmark & ~spec.mask:
         message = f"{spec.fwmark:#x} has bits that fwmask {spec.mask:#x} leaves out"
         yield Fault(("fwmark",), message)
 

@@ -13,8 +13,10 @@ from holdfast.resources.topology import Topology
 from holdfast.resources.values import interface_address
 
 _INTERFACE = "the interface the address stands on"
-_EXCLUSIVE = "no other resource may put an address of this family on the interface"
-_OVERLAP = "let its prefix overlap one on another interface; needs `allowOverlapReason`"
+_EXCLUSIVE = "no other address of this family may be on the interface, whoever put it there"
+_OVERLAP = (
+    "let its prefix overlap one on another interface, declared or not; needs `allowOverlapReason`"
+)
 _REASON = "why the overlap is wanted"
 
 
@@ -48,7 +50,13 @@ def check(resource: Resource) -> Iterator[Fault]:
 def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
     spec: StaticAddress = resource.spec
     dev = topology.ifname(spec.interface)
-    artifact = address(spec.address, dev)
+    artifact = address(
+        spec.address,
+        dev,
+        vrf=topology.vrf_tables.get(dev, 0),
+        exclusive=spec.exclusive,
+        allow_overlap=spec.allow_overlap,
+    )
     yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
 
 

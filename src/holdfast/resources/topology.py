@@ -21,6 +21,7 @@ class Topology:
     veths: dict[str, Resource]  # peer's kernel name -> the veth Interface that makes it
     subnets: dict[tuple[int, int], dict[int, list[tuple[str, Key]]]]  # family, length -> network
     hosts: dict[Address, list[tuple[str, Key]]]  # address -> kernel name, address artifact
+    vrf_tables: dict[str, int]  # kernel name -> table of the VRF it is, or is a member of
 
     def ifname(self, name: str) -> str:
         """The kernel name an Interface resource stands for."""
@@ -55,7 +56,7 @@ class Topology:
 
 
 def topology(resources: Iterable[Resource]) -> Topology:
-    found = Topology({}, {}, {}, {}, {})
+    found = Topology({}, {}, {}, {}, {}, {})
     addresses: list[Resource] = []
     for resource in resources:
         if resource.kind == "Interface":
@@ -65,12 +66,25 @@ def topology(resources: Iterable[Resource]) -> Topology:
                 found.veths.setdefault(resource.spec.veth.peer, resource)
         elif resource.kind in ("IPv4StaticAddress", "IPv6StaticAddress"):
             addresses.append(resource)
+    _add_vrfs(found)
     for resource in addresses:
         interface: Interface = resource.spec.address
         dev = found.ifnames.get(resource.spec.interface)
         if dev is not None:
             _add(found, interface, dev)
     return found
+
+
+def _add_vrfs(found: Topology) -> None:
+    tables = {
+        resource.name: resource.spec.vrf.table
+        for resource in found.interfaces.values()
+        if resource.spec.vrf is not None
+    }
+    for ifname, resource in found.interfaces.items():
+        table = tables.get(resource.name) or tables.get(resource.spec.master)
+        if table is not None:
+            found.vrf_tables[ifname] = table
 
 
 def _add(found: Topology, interface: Interface, dev: str) -> None:

@@ -88,11 +88,12 @@ def exists(driver: Driver, operation: Operation) -> bool:
 
 
 def see(driver: Driver, *wanted: HasKey, claimed: Iterable[HasKey] = ()) -> dict[Key, Sighting]:
-    """Everything a driver reports, where no identity is seen twice."""
+    """What a driver reports of ours and of what was asked for; no identity is seen twice."""
     scope = Scope(frozenset(one.key for one in wanted), claims=claims(*claimed))
     seen = driver.observe(scope).sightings
     assert all(len(sightings) == 1 for sightings in seen.values())
-    return {key: sightings[0] for key, sightings in seen.items()}
+    asked = scope.keys | scope.claims.keys()
+    return {key: found[0] for key, found in seen.items() if key in asked or found[0].tag}
 
 
 def look(driver: Driver, wanted: HasKey) -> Sighting:

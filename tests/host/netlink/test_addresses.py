@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.engine.artifact import Artifact
+from holdfast.engine.driver import Scope
 from holdfast.host.netlink.addresses import AddressDriver
 from holdfast.host.netlink.names import read_names
 from holdfast.host.netlink.socket import NetlinkSocket
@@ -216,13 +217,15 @@ def test_the_kernels_own_words(driver: AddressDriver, netns: Namespace) -> None:
     assert said == "Permission denied (EACCES): ipv6: IPv6 is disabled on this device"
 
 
-def test_foreign_addresses_are_reported_only_where_they_matter(
+def test_foreign_addresses_are_reported_where_they_may_object(
     driver: AddressDriver, netns: Namespace
 ) -> None:
-    for text in ("192.0.2.1/24", "192.0.2.2/24", "192.0.2.3/24"):
-        netns.ip(f"addr add {text} dev lan")
-    wanted, claimed = at("192.0.2.1/24", "lan"), at("192.0.2.2/24", "lan")
-    assert set(see(driver, wanted, claimed=[claimed])) == {wanted.key, claimed.key}
+    netns.ip("addr add 192.0.2.3/24 dev lan")
+    netns.ip("addr add 169.254.0.3/16 dev lan scope link")
+    found = driver.observe(Scope()).sightings
+    assert at("192.0.2.3/24", "lan").key in found
+    assert at("169.254.0.3/16", "lan").key not in found
+    assert at("127.0.0.1/8", "lo").key not in found
 
 
 def test_the_kernels_own_addresses_are_named_as_such(driver: AddressDriver) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
@@ -86,8 +86,9 @@ class StubbornSocket(NetlinkSocket):
     """A kernel whose driver for `lan` changes the MAC only while the link is down."""
 
     def transact(
-        self, requests: Sequence[Request], progress: Callable[[int], None] = lambda _done: None
+        self, requests: Iterable[Request], progress: Callable[[int], None] = lambda _done: None
     ) -> dict[int, NetlinkError]:
+        requests = list(requests)
         (request,) = requests
         found = attributes.parse(request.body, 16)
         if 1 in found and "UP" in Namespace().ip_json("link show lan")[0]["flags"]:

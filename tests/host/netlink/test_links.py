@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.engine.artifact import Value
+from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.link import LINK, TYPES, link
 from holdfast.host.netlink.links import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import (
+    claims,
     create,
     delete,
     error,
@@ -251,8 +253,35 @@ def test_a_bridge_is_deleted_although_its_mac_followed_its_ports(driver: LinkDri
     seen = look(driver, artifact).artifact
     succeed(driver, update(link("lan", {"master": "made0"}), port))
     assert look(driver, artifact).artifact.fields["mac"] != seen.fields["mac"]
+    driver.observe(Scope(claims=claims(port)))  # it was we who made it a port
     succeed(driver, delete(seen))
     assert see(driver, artifact) == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("addr add 192.0.2.9/24 dev made0", "address 192.0.2.9/24 dev made0"),
+        ("addr add 2001:db8::9/64 dev made0 nodad", "address 2001:db8::9 dev made0"),
+        ("route add 10.9.0.0/16 dev made0", "route 10.9.0.0/16"),
+        ("neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev made0", "neighbour 192.0.2.9 dev made0"),
+        ("link add top0 link made0 type macvlan", "link top0, which stands on made0"),
+        ("link set wan master made0", "the place of link wan in made0"),
+    ],
+)
+def test_a_link_that_others_built_on_is_not_deleted(
+    driver: LinkDriver, netns: Namespace, command: str, lost: str
+) -> None:
+    artifact = first("bridge")
+    make(driver, artifact)
+    netns.ip("link set made0 up")
+    if "link wan" in lost:
+        netns.veth("wan", "isp")
+    netns.ip(command)
+    words = error(driver, delete(look(driver, artifact).artifact))
+    assert words.startswith("would take what others made")
+    assert lost in words
+    assert see(driver, artifact) != {}
 
 
 def test_a_peer_in_another_namespace_has_no_name_here(driver: LinkDriver, netns: Namespace) -> None:

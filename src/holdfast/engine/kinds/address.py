@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import ipaddress
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+
+
+def objection(wanted: Artifact, other: Artifact) -> str:
+    """An address declared exclusive stands alone on its link; one prefix on two links leaves the
+    kernel to guess which of them leads there, unless that was allowed."""
+    mine, theirs = _interface(wanted), _interface(other)
+    if mine.version != theirs.version or theirs.is_link_local or theirs.is_loopback:
+        return ""
+    if _dev(wanted) == _dev(other):
+        return "declared exclusive" if wanted.fields.get("exclusive") else ""
+    same_domain = wanted.fields.get("vrf", 0) == other.fields.get("vrf", 0)
+    if same_domain and not wanted.fields.get("allow_overlap") and _overlap(mine, theirs):
+        return "the prefixes overlap"
+    return ""
+
+
+def _interface(artifact: Artifact) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+    shown = artifact.key.name.split(" ", 1)[0]
+    length = "" if "/" in shown else f"/{artifact.fields.get('prefix_length', 128)}"
+    return ipaddress.ip_interface(shown + length)
+
+
+def _dev(artifact: Artifact) -> str:
+    return artifact.key.name.split(" ")[2]
+
+
+def _overlap(
+    mine: ipaddress.IPv4Interface | ipaddress.IPv6Interface,
+    theirs: ipaddress.IPv4Interface | ipaddress.IPv6Interface,
+) -> bool:
+    return mine.ip in theirs.network or theirs.ip in mine.network
+
 
 ADDRESS = ArtifactKind(
     name="address",
     identity="address and link; for IPv4 the prefix length too (the kernel keeps 10.0.0.1/24 and"
     " 10.0.0.1/16 side by side, but only one prefix length for an IPv6 address)",
-    fields=("prefix_length", "scope", "no_prefix_route"),
+    fields=("prefix_length", "peer", "scope", "no_prefix_route"),
     proof="the kernel tag IFA_PROTO; where the kernel has none (before 5.18), a claim",
     cleanup="deleted when tagged or claimed, re-read just before, and only if no other program's"
     " address or route would go with it",
     deletes_orphans=True,
     writer_field="protocol",
     after=("link",),
-    immutable=frozenset({"prefix_length"}),
+    immutable=frozenset({"prefix_length", "peer"}),
+    objection=objection,
 )
 
 
@@ -32,6 +65,8 @@ def scope_of(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
         return "host"
     if ip.version == 6 and ip.is_link_local:
         return "link"
+    if ip.version == 6 and ip.is_site_local:
+        return "site"
     return "global"
 
 
@@ -41,15 +76,22 @@ def address(
     *,
     scope: str = "",
     no_prefix_route: bool = False,
+    vrf: int = 0,
+    exclusive: bool = False,
+    allow_overlap: bool = False,
 ) -> Artifact:
-    """scope: "global", "link", "host"; derived from the address where not given."""
-    return Artifact(
-        address_key(interface, dev),
-        {
-            "address": str(interface.ip),
-            "dev": dev,
-            "prefix_length": interface.network.prefixlen,
-            "scope": scope or scope_of(interface.ip),
-            "no_prefix_route": no_prefix_route,
-        },
-    )
+    """scope: "global", "link", "host"; derived from the address where not given. vrf: the table of
+    the VRF that the link is in. exclusive, allow_overlap: what is declared about other addresses.
+    """
+    fields: dict[str, Value] = {
+        "address": str(interface.ip),
+        "dev": dev,
+        "prefix_length": interface.network.prefixlen,
+        "peer": "",  # the far end of a point-to-point address; Holdfast makes none
+        "scope": scope or scope_of(interface.ip),
+        "no_prefix_route": no_prefix_route,
+    }
+    # Not compared: what `objection` needs to know.
+    standing = {"vrf": vrf, "exclusive": exclusive, "allow_overlap": allow_overlap}
+    fields.update((name, value) for name, value in standing.items() if value)
+    return Artifact(address_key(interface, dev), fields)

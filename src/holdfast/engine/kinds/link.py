@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key, Value
 
 # Link types Holdfast can create, and the fields each takes besides those every link has.
 TYPES: dict[str, tuple[str, ...]] = {
@@ -15,6 +15,12 @@ TYPES: dict[str, tuple[str, ...]] = {
     "bond": ("mode", "miimon"),
     "macvlan": ("parent", "mode"),
 }
+
+
+def matches(field: str, desired: Value, seen: Value) -> bool:
+    """The peer of a veth has no name here once it was moved to another network namespace."""
+    return desired == seen or (field == "peer" and seen == "")
+
 
 LINK = ArtifactKind(
     name="link",
@@ -30,10 +36,11 @@ LINK = ArtifactKind(
     ),
     proof="a claim: links carry no kernel tag. A created link is found again after a crash by a"
     " random number in its group field, until the claim is settled",
-    cleanup="never deleted as an orphan: other programs may have come to depend on it. `state: absent`"
-    " deletes a link that Holdfast created",
+    cleanup="never deleted as an orphan: other programs may have come to depend on it."
+    " `state: absent` deletes a link that Holdfast created",
     deletes_orphans=False,
     pins=("type", "ifindex"),
+    matches=matches,
     immutable=frozenset(
         {
             "type",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, BulkKind, Fields, Key, Value
@@ -119,6 +120,7 @@ def identify(fields: Fields) -> tuple[bytes, bytes]:
     return scope(shared), pack_key(packed, int(length))
 
 
+@lru_cache(maxsize=1024)
 def parse_nexthop(text: str) -> Nexthop:
     """The inverse of `str(nexthop)`."""
     words = iter(text.split())

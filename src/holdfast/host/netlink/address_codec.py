@@ -47,7 +47,7 @@ class SeenAddress:
         )
 
 
-def decode(body: bytes, dev: str) -> SeenAddress:
+def decode(body: bytes, dev: str, vrf: int = 0) -> SeenAddress:
     family, prefix_length, flags, scope_number, index = _HEADER.unpack_from(body)
     found = attributes.parse(body, 8)
     far = found[_IFA_ADDRESS]
@@ -62,6 +62,7 @@ def decode(body: bytes, dev: str) -> SeenAddress:
         dev,
         scope=scope,
         no_prefix_route=bool(flags & NO_PREFIX_ROUTE),
+        vrf=vrf,
     )
     fields = {**artifact.fields, "protocol": protocol}
     if near != far:

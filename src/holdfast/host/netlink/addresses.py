@@ -38,16 +38,22 @@ class AddressDriver:
         losses = self._losses(everything, places).of(orphans) if orphans else {}
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
-            ours = address.protocol == self._tag or address.key in scope.claims
-            if ours or address.key in scope.keys:
-                sightings.setdefault(address.key, []).append(
-                    Sighting(
-                        address.artifact,
-                        tag=tags.tag_text(address.protocol, self._tag),
-                        holder=tags.holder_text(address.protocol, self._tag, address=True),
-                        bystanders=tuple(losses.get(address.key, ())),
-                    )
+            relevant = (
+                address.protocol == self._tag
+                or address.key in scope.keys
+                or address.key in scope.claims
+            )
+            # What others have may speak against what is wanted; loopback and link-local never do.
+            if not relevant and address.scope in ("host", "link"):
+                continue
+            sightings.setdefault(address.key, []).append(
+                Sighting(
+                    address.artifact,
+                    tag=tags.tag_text(address.protocol, self._tag),
+                    holder=tags.holder_text(address.protocol, self._tag, address=True),
+                    bystanders=tuple(losses.get(address.key, ())),
                 )
+            )
         return Observed(sightings)
 
     def apply(
@@ -78,7 +84,7 @@ class AddressDriver:
         places = read_places(self._sock)
         indexed = ((body, attributes.to_int(body[4:8])) for body in bodies)
         found = [
-            address_codec.decode(body, places[index].name)
+            address_codec.decode(body, places[index].name, places[index].vrf_table)
             for body, index in indexed
             if index in places
         ]

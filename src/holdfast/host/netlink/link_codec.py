@@ -79,10 +79,7 @@ def name_of(sock: NetlinkSocket, index: int) -> str:
 
 def _get(sock: NetlinkSocket, body: bytes, what: str) -> bytes | None:
     mask = attributes.u32(IFLA_EXT_MASK, _SKIP_STATS)
-    try:
-        answer = sock.get(Request(RTM_GETLINK, 0, body + mask))
-    except OSError as error:
-        raise DriverError(f"cannot read {what}: {error.strerror}") from error
+    answer = sock.get(Request(RTM_GETLINK, 0, body + mask))
     if not isinstance(answer, NetlinkError):
         return answer
     if answer.errno == errno.ENODEV:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
@@ -72,19 +73,37 @@ class Shape:
     tail: bytes
 
     def bodies(self, keys: Iterable[bytes]) -> list[bytes]:
+        return list(self.stream(keys))
+
+    def stream(self, keys: Iterable[bytes]) -> Iterator[bytes]:
         heads, tail = self.heads, self.tail
         default = heads[0] + tail  # RTA_DST is left out where the prefix length is 0
-        return [heads[key[0]] + key[1:] + tail if key[0] else default for key in keys]
+        return (heads[key[0]] + key[1:] + tail if key[0] else default for key in keys)
 
 
 def created(shared: RouteTemplate, legs: Sequence[Leg], protocol: int) -> Shape:
     """Bodies as the kernel dumps them and as a create request carries them."""
+    return _created(shared, tuple(legs), protocol)
+
+
+def deleted(shared: RouteTemplate, legs: Sequence[Leg], protocol: int) -> Sequence[Shape]:
+    """Delete requests that match nothing but what is meant; for IPv6 one for each leg.
+
+    IPv6 compares neither type nor preferred source, and a delete that names no gateway takes all
+    legs of the route it finds, other programs' too, unless it is written as RTA_MULTIPATH.
+    """
+    return _deleted(shared, tuple(legs), protocol)
+
+
+# Routes that change one by one share a few templates; a shape is made once for all of them.
+@lru_cache(maxsize=1024)
+def _created(shared: RouteTemplate, legs: tuple[Leg, ...], protocol: int) -> Shape:
     scope = _SCOPE_UNIVERSE
     if shared.family == 4 and shared.type == "unicast" and len(legs) == 1:
         # `ip` gives a route without a gateway link scope; so do we, and read back the same.
         scope = _SCOPE_UNIVERSE if legs[0].nexthop.gateway else _SCOPE_LINK
     if shared.family == 6 and shared.type != "unicast":
-        legs = [Leg(Nexthop(), LOOPBACK)]
+        legs = (Leg(Nexthop(), LOOPBACK),)
     priority, prefsrc, metrics = _shared_attributes(shared)
     way = _way(shared.family, legs)
     if shared.family == 4:
@@ -105,12 +124,8 @@ def appended(shared: RouteTemplate, leg: Leg, protocol: int) -> Shape:
     return Shape(whole.heads, prefsrc + metrics + priority + _multipath(6, [leg]))
 
 
-def deleted(shared: RouteTemplate, legs: Sequence[Leg], protocol: int) -> list[Shape]:
-    """Delete requests that match nothing but what is meant; for IPv6 one for each leg.
-
-    IPv6 compares neither type nor preferred source, and a delete that names no gateway takes all
-    legs of the route it finds, other programs' too, unless it is written as RTA_MULTIPATH.
-    """
+@lru_cache(maxsize=1024)
+def _deleted(shared: RouteTemplate, legs: tuple[Leg, ...], protocol: int) -> tuple[Shape, ...]:
     heads = _heads(shared, protocol, _SCOPE_NOWHERE, 0)
     priority, prefsrc, metrics = _shared_attributes(shared)
     source = b""
@@ -118,18 +133,18 @@ def deleted(shared: RouteTemplate, legs: Sequence[Leg], protocol: int) -> list[S
         if shared.source:
             source = attributes.attribute(RTA_SRC, shared.source[1:])
         if shared.nhid:
-            return [Shape(heads, source + priority + attributes.u32(RTA_NH_ID, shared.nhid))]
+            return (Shape(heads, source + priority + attributes.u32(RTA_NH_ID, shared.nhid)),)
     if shared.family == 4:
-        return [Shape(heads, priority + metrics + prefsrc + _way(4, legs))]
+        return (Shape(heads, priority + metrics + prefsrc + _way(4, legs)),)
     if shared.type != "unicast" and not legs:
-        legs = [Leg(Nexthop(), LOOPBACK)]
-    return [
+        legs = (Leg(Nexthop(), LOOPBACK),)
+    return tuple(
         Shape(
             heads,
             source + priority + (_way(6, [leg]) if leg.nexthop.gateway else _multipath(6, [leg])),
         )
         for leg in legs
-    ]
+    )
 
 
 def _shared_attributes(shared: RouteTemplate) -> tuple[bytes, bytes, bytes]:

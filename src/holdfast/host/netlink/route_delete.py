@@ -128,8 +128,10 @@ def _delete(
         progress(len(target.keys))
         return [], []
     shapes = deleted(target.shared, legs, target.protocol)
-    for start in range(0, len(target.keys), _CHUNK):
-        keys = target.keys[start : start + _CHUNK]
+    # Backwards: the kernel's IPv4 trie shrinks several times faster from its end.
+    backwards = sorted(target.keys, reverse=True)
+    for start in range(0, len(backwards), _CHUNK):
+        keys = backwards[start : start + _CHUNK]
         requests = [
             Request(RTM_DELROUTE, 0, body) for shape in shapes for body in shape.bodies(keys)
         ]

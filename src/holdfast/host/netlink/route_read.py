@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -39,7 +40,7 @@ def dump_routes(
         return sock.dump(RTM_GETROUTE, header, f"IPv{family} routes")
     except DriverError as error:
         # A table comes into being with its first route.
-        if "FIB table does not exist" in str(error):
+        if error.code == errno.ENOENT:
             return []
         raise
 

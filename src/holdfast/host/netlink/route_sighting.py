@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.engine.artifact import Batch
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.engine.observed import Sighting
+from holdfast.host.netlink import tags
 from holdfast.host.netlink.route_codec import created
 from holdfast.host.netlink.route_decode import Reader
 from holdfast.host.netlink.route_read import Gateways, legs_of
@@ -24,6 +25,10 @@ class RouteSighting:
     own: set[bytes] = field(default_factory=set)
     foreign: dict[bytes, list[Sighting]] = field(default_factory=dict)
     _packed: dict[int, tuple[Batch, list[bytes] | None]] = field(default_factory=dict)
+
+    @property
+    def tag_text(self) -> str:
+        return tags.tag_text(self.tag, self.tag)
 
     def pack(self, batch: Batch) -> list[bytes] | None:
         held = self._packed.pop(id(batch), None)

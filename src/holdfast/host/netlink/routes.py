@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact, Batch
 from holdfast.engine.claim import Claim
@@ -25,9 +25,6 @@ from holdfast.host.netlink.route_update import prepare
 from holdfast.host.netlink.route_update4 import update_aliases
 from holdfast.host.netlink.route_update6 import update_legs
 from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
-
-# Requests exist beside the bodies they carry, so they are made for this many routes at a time.
-_CHUNK = 10_000
 
 
 class RouteDriver:
@@ -113,21 +110,12 @@ class RouteDriver:
             progress(len(keys))
             return _failed(operation, legs)
         shape = created(shared, legs, self._tag)
-        failures = []
-        for chunk in _chunks(keys):
-            requests = [Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in shape.bodies(chunk)]
-            for index, error in self._sock.transact(requests, progress).items():
-                failures.append(
-                    Failure(
-                        expand(shared, chunk[index]).key, error.text, error.errno == errno.EEXIST
-                    )
-                )
-        return Result(operation, len(keys) - len(failures), tuple(failures))
-
-
-def _failed(operation: Operation, error: str) -> Result:
-    shared, keys = _contents(operation.subject)
-    return Result(operation, 0, tuple(Failure(expand(shared, key).key, error) for key in keys))
+        requests = (Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in shape.stream(keys))
+        failures = tuple(
+            Failure(expand(shared, keys[index]).key, error.text, error.errno == errno.EEXIST)
+            for index, error in sorted(self._sock.transact(requests, progress).items())
+        )
+        return Result(operation, len(keys) - len(failures), failures)
 
 
 def _contents(subject: Artifact | Batch) -> tuple[RouteTemplate, Sequence[bytes]]:
@@ -137,9 +125,10 @@ def _contents(subject: Artifact | Batch) -> tuple[RouteTemplate, Sequence[bytes]
     return shared, [key]
 
 
-def _chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    for start in range(0, len(keys), _CHUNK):
-        yield keys[start : start + _CHUNK]
+def _failed(operation: Operation, why: str) -> Result:
+    """None of it was done, for one reason."""
+    shared, keys = _contents(operation.subject)
+    return Result(operation, 0, tuple(Failure(expand(shared, key).key, why) for key in keys))
 
 
 def _is_shared(claim: Claim) -> bool:

@@ -56,10 +56,16 @@ class Route:
         return f"{self.key} ({tags.holder_text(self.protocol)})"
 
 
-def routes_over(sock: NetlinkSocket, family: int, index: int) -> list[Route]:
-    """The routes over a link, in all tables; the kernel leaves out the others."""
+def routes_over(
+    sock: NetlinkSocket, family: int, index: int, without: tuple[int, ...] = ()
+) -> list[Route]:
+    """The routes over a link, in all tables; the kernel leaves out the others.
+
+    Those of the protocols `without` are not taken apart: a hundred thousand may be our own.
+    """
     header = bytes((FAMILY[family],)) + bytes(11) + attributes.u32(_RTA_OIF, index)
-    return list(_routes(sock.dump(_RTM_GETROUTE, header, f"IPv{family} routes of a link"), family))
+    bodies = sock.dump(_RTM_GETROUTE, header, f"IPv{family} routes of a link")
+    return list(_routes((body for body in bodies if body[5] not in without), family))
 
 
 def routes_with_source(sock: NetlinkSocket, family: int, sources: set[bytes]) -> list[Route]:
@@ -117,7 +123,7 @@ def lost_with_last_address(
 ) -> list[str]:
     """What others lose when a link's last IPv4 address goes. Routes over nexthop objects stay."""
     lost = []
-    for route in routes_over(sock, 4, index):
+    for route in routes_over(sock, 4, index, (tags.KERNEL, tag)):
         if route.nexthop_object or not foreign(route, tag, ours):
             continue
         lost.append(f"{route}" if route.legs == {index} else f"the leg over {dev} of {route}")
@@ -132,7 +138,7 @@ def lost_with_link_down(
     for family in (4, 6):
         lost += [
             str(route)
-            for route in routes_over(sock, family, index)
+            for route in routes_over(sock, family, index, (tags.KERNEL, tag))
             if (family == 6 or route.nexthop_object) and foreign(route, tag, ours)
         ]
     lost += _foreign_neighbours(sock, 6, dev, index, tag, ours)

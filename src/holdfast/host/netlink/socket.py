@@ -6,7 +6,10 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from holdfast.errors import DriverError
@@ -54,6 +57,38 @@ class Request(NamedTuple):
     body: bytes
 
 
+class _Batch(NamedTuple):
+    data: bytes
+    first: int  # sequence numbers
+    last: int
+    start: int  # index of the first message among all requests
+
+    @property
+    def size(self) -> int:
+        return self.last - self.first + 1
+
+
+class _Working:
+    """A call that goes on in a thread of its own; what it raises, `wait` raises."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._raised: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._call()
+        except BaseException as error:
+            self._raised = error
+
+    def wait(self) -> None:
+        self._thread.join()
+        if self._raised is not None:
+            raise self._raised
+
+
 class Transport(Protocol):
     """The part of a socket that is used here; tests put failures in its way."""
 
@@ -99,7 +134,9 @@ class NetlinkSocket:
                 bodies = self._dump_once(kind, header, what)
             except OSError as error:
                 if error.errno != errno.ENOBUFS:
-                    raise DriverError(f"cannot read {what}: {error.strerror}") from error
+                    raise DriverError(
+                        f"cannot read {what}: {error.strerror}", error.errno or 0
+                    ) from error
                 problem = "answers were lost (ENOBUFS)"
                 self._reopen()
                 continue
@@ -129,14 +166,13 @@ class NetlinkSocket:
                     code = struct.unpack_from("=i", data, offset + 16)[0] if length >= 20 else 0
                     if code < 0:
                         # The ext-ack attributes follow the code.
-                        raise DriverError(
-                            f"cannot read {what}: {_error_text(-code, data[offset + 20 : offset + length])}"
-                        )
+                        said = _error_text(-code, data[offset + 20 : offset + length])
+                        raise DriverError(f"cannot read {what}: {said}", -code)
                     return None if interrupted & _DUMP_INTERRUPTED else bodies
                 if answer == _NLMSG_ERROR:
                     found = _read_error(data, offset, length, message_flags)
                     if found is not None:
-                        raise DriverError(f"cannot read {what}: {found.text}")
+                        raise DriverError(f"cannot read {what}: {found.text}", found.errno)
                 else:
                     add(data[offset + 16 : offset + length])
                 offset += (length + 3) & ~3
@@ -144,11 +180,17 @@ class NetlinkSocket:
     def get(self, request: Request) -> bytes | NetlinkError:
         """One object asked for by a request that is answered with a single message."""
         self._sequence += 1
-        sequence = self._sequence
-        self._transport.send(
-            _HEADER.pack(16 + len(request.body), request.kind, REQUEST | request.flags, sequence, 0)
-            + request.body
+        message = _HEADER.pack(
+            16 + len(request.body), request.kind, REQUEST | request.flags, self._sequence, 0
         )
+        try:
+            self._transport.send(message + request.body)
+            return self._answer(self._sequence)
+        except OSError as error:
+            self._reopen()
+            return NetlinkError(0, _lost(error))
+
+    def _answer(self, sequence: int) -> bytes | NetlinkError:
         while True:
             data = self._transport.recv(_RECEIVE)
             length, answer, flags, answered, _ = _HEADER.unpack_from(data, 0)
@@ -161,54 +203,69 @@ class NetlinkSocket:
 
     def transact(
         self,
-        requests: Sequence[Request],
+        requests: Iterable[Request],
         progress: Callable[[int], None] = lambda _done: None,
     ) -> dict[int, NetlinkError]:
         """Carry out requests in order; answers the index and error of each one that failed.
 
         Only the last message of a batch asks for an acknowledgement; the kernel answers errors
-        unasked. A failed message does not stop those after it.
+        unasked. A failed message does not stop those after it. While the kernel works on a batch,
+        the next one is made: requests may be a generator, and cost little time of their own then.
         """
         failed: dict[int, NetlinkError] = {}
-        for start in range(0, len(requests), _BATCH_MESSAGES):
-            chunk = requests[start : start + _BATCH_MESSAGES]
-            try:
-                self._transact_chunk(chunk, start, failed)
-            except OSError as error:
-                text = f"the kernel's answer was lost ({errno.errorcode.get(error.errno or 0, '')})"
-                for index in range(start, start + len(chunk)):
-                    failed.setdefault(index, NetlinkError(0, text))
-                self._reopen()
-            progress(len(chunk))
+        source = iter(requests)
+        batch = self._encode(source, 0)
+        while batch is not None:
+            if batch.size < _BATCH_MESSAGES:
+                self._exchange(batch, failed)
+                following = None
+            else:
+                working = _Working(partial(self._exchange, batch, failed))
+                following = self._encode(source, batch.start + batch.size)
+                working.wait()
+            progress(batch.size)
+            batch = following
         return failed
 
-    def _transact_chunk(
-        self, chunk: Sequence[Request], start: int, failed: dict[int, NetlinkError]
-    ) -> None:
+    def _encode(self, source: Iterator[Request], start: int) -> _Batch | None:
+        """The next messages as one datagram; None where there are no more."""
         pack = _HEADER.pack
-        first = self._sequence + 1
+        first = sequence = self._sequence + 1
         parts: list[bytes] = []
-        for sequence, (kind, flags, body) in enumerate(chunk, first):
+        kind = flags = 0
+        body = b""
+        for sequence, (kind, flags, body) in enumerate(islice(source, _BATCH_MESSAGES), first):
             parts.append(pack(16 + len(body), kind, REQUEST | flags, sequence, 0))
             parts.append(body)
             if len(body) & 3:
                 parts.append(b"\0" * (-len(body) % 4))
-        last = first + len(chunk) - 1
-        self._sequence = last
-        kind, flags, body = chunk[-1]
+        if not parts:
+            return None
+        self._sequence = sequence
         at = -3 if len(body) & 3 else -2
-        parts[at] = pack(16 + len(body), kind, REQUEST | ACK | flags, last, 0)
-        self._transport.send(b"".join(parts))
+        parts[at] = pack(16 + len(body), kind, REQUEST | ACK | flags, sequence, 0)
+        return _Batch(b"".join(parts), first, sequence, start)
+
+    def _exchange(self, batch: _Batch, failed: dict[int, NetlinkError]) -> None:
+        try:
+            self._transport.send(batch.data)
+            self._read_answers(batch, failed)
+        except OSError as error:
+            for index in range(batch.start, batch.start + batch.size):
+                failed.setdefault(index, NetlinkError(0, _lost(error)))
+            self._reopen()
+
+    def _read_answers(self, batch: _Batch, failed: dict[int, NetlinkError]) -> None:
         while True:
             data = self._transport.recv(_RECEIVE)
             offset, end = 0, len(data)
             while offset < end:
-                length, answer, message_flags, sequence, _ = _HEADER.unpack_from(data, offset)
-                if answer == _NLMSG_ERROR and first <= sequence <= last:
-                    found = _read_error(data, offset, length, message_flags)
+                length, answer, flags, sequence, _ = _HEADER.unpack_from(data, offset)
+                if answer == _NLMSG_ERROR and batch.first <= sequence <= batch.last:
+                    found = _read_error(data, offset, length, flags)
                     if found is not None:
-                        failed[start + sequence - first] = found
-                    if sequence == last:
+                        failed[batch.start + sequence - batch.first] = found
+                    if sequence == batch.last:
                         return
                 offset += (length + 3) & ~3
 
@@ -216,6 +273,10 @@ class NetlinkSocket:
         """A fresh socket: what may still be in flight on the old one is not ours to read."""
         self._transport.close()
         self._transport = self._connect()
+
+
+def _lost(error: OSError) -> str:
+    return f"the kernel's answer was lost ({errno.errorcode.get(error.errno or 0, error)})"
 
 
 def _read_error(data: bytes, offset: int, length: int, flags: int) -> NetlinkError | None:

@@ -1,0 +1,79 @@
+"""`holdfast demo`, as root and as somebody else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import lanes
+from tests.cli.conftest import COMMAND
+
+NOBODY = 65534
+
+
+def _links() -> str:
+    return subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
+
+
+def _demo(user: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "demo"],
+        user=user,
+        group=user,
+        extra_groups=[],
+        cwd="/",
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("user", [0, NOBODY], ids=["root", "nobody"])
+def test_the_demo_holds_and_leaves_nothing_behind(user: int) -> None:
+    before = _links()
+    began = time.monotonic()
+    # Not pytest's folder, which only the user who runs the tests may enter.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        done = _demo(user, TMPDIR=folder)
+        left = list(Path(folder).iterdir())
+    if user and "could not be made" in done.stderr:
+        lanes.needs(False, "user namespaces for normal users")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - began < 30
+    assert "Everything held." in done.stdout
+    assert "✗" not in done.stdout
+    assert "\x1b" not in done.stdout
+    assert _links() == before
+    assert not left
+
+
+def test_colour_reaches_the_commands_of_the_demo() -> None:
+    done = _demo(0, CLICOLOR_FORCE="1")
+    assert done.returncode == 0
+    assert "\x1b[1;32m  +\x1b[0m" in done.stdout
+
+
+def test_without_ip_it_says_so(tmp_path: Path) -> None:
+    done = _demo(0, PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "install iproute2" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_promise_that_does_not_hold_is_a_failure(tmp_path: Path) -> None:
+    """An `ip` that adds no route leaves nothing to survive or to adopt."""
+    liar = tmp_path / "ip"
+    liar.write_text('#!/bin/sh\n[ "$1 $2" = "route add" ] && exit 0\nexec /sbin/ip "$@"\n')
+    liar.chmod(0o755)
+    done = _demo(0, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 1
+    assert "✗ the foreign route survived" in done.stdout
+    assert "The demo did not hold:" in done.stdout

@@ -1,0 +1,78 @@
+"""`ledger show|export|import|check`."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from holdfast.paths import Paths
+from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast
+from tests.namespace import Namespace
+
+
+def test_a_ledger_travels_through_its_export(
+    holdfast: Holdfast, wan: Namespace, tmp_path: Path
+) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.ok("ledger", "export", "ledger.json")
+    exported = holdfast.folder / "ledger.json"
+    assert stat.S_IMODE(exported.stat().st_mode) == 0o600
+    assert json.loads(exported.read_text()) == holdfast.ok("ledger", "export").json
+    other = Holdfast(holdfast.folder, tmp_path / "other")
+    assert "The ledger is empty." in other.ok("ledger", "show").out
+    assert "the ledger holds 2 claims" in other.ok("ledger", "import", "ledger.json").out
+    here, there = (one.ok("ledger", "show", "-o", "json").json for one in (holdfast, other))
+    assert there["claims"] == here["claims"]
+    assert there["generations"][0]["files"] == here["generations"][0]["files"]
+    assert wan.ip_json("-4 addr show dev wan0")
+
+
+def test_show(holdfast: Holdfast, wan: Namespace) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    said = holdfast.ok("ledger", "show").out
+    assert (
+        "address 192.0.2.1/24 dev wan0  created in generation 1 for IPv4StaticAddress/wan" in said
+    )
+    assert "generation 1: converged, " in said
+    assert wan.ip_json("-4 addr show dev wan0")
+
+
+def test_an_import_that_is_none(holdfast: Holdfast) -> None:
+    bad = holdfast.folder / "bad.json"
+    for text, said in (("{", "not JSON"), ("[]", "not an export of a ledger")):
+        bad.write_text(text)
+        done = holdfast.run("ledger", "import", "bad.json")
+        assert done.code == 1
+        assert said in done.err
+    bad.write_text("{}")
+    assert holdfast.run("ledger", "import", "bad.json").code == 5
+    assert holdfast.run("ledger", "import", "missing.json").code == 1
+
+
+def test_check(holdfast: Holdfast, wan: Namespace) -> None:
+    assert "there is none yet" in holdfast.ok("ledger", "check").out
+    holdfast.declare(WAN)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    assert holdfast.ok("ledger", "check").out.endswith("state.db: sound\n")
+    Paths(holdfast.root).ledger.chmod(0o644)
+    done = holdfast.run("ledger", "check")
+    assert done.code == 1
+    assert "mode is 0644, should be 0600" in done.out
+    assert wan.ip_json("link show dev wan0")
+
+
+def test_a_damaged_ledger_stops_everything(holdfast: Holdfast, wan: Namespace) -> None:
+    holdfast.declare(WAN)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    ledger = Paths(holdfast.root).ledger
+    ledger.write_bytes(b"this was a ledger once\n" * 1000)
+    wan.ip("link set wan0 mtu 1400")
+    for words in (("plan",), ("apply", "--yes"), ("status",), ("adopt", "--apply")):
+        done = holdfast.run(*words, "router.yaml")
+        assert done.code == 5, words
+        assert "Traceback" not in done.err
+        assert str(ledger) in done.err
+    assert wan.ip_json("link show dev wan0")[0]["mtu"] == 1400

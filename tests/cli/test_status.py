@@ -1,0 +1,69 @@
+"""`status`: how each resource is doing, by a fresh look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.namespace import Namespace
+
+
+def _phases(status: Any) -> dict[str, str]:
+    return {one["resource"]: one["phase"] for one in status["resources"]}
+
+
+def test_healthy_only_when_everything_is(holdfast: Holdfast, wan: Namespace) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
+    done = holdfast.run("status", "router.yaml")
+    assert done.code == 1
+    assert done.out.startswith("test, never applied\n")
+    assert "Drifted   IPv4StaticAddress/wan  create address 192.0.2.1/24 dev wan0" in done.out
+    holdfast.ok("apply", "router.yaml", "--yes")
+    done = holdfast.ok("status", "router.yaml")
+    assert "test, generation 1, last pass" in done.out
+    assert "3 resources: 3 Healthy." in done.out
+    wan.ip("route del 10.1.0.0/16")
+    status = holdfast.run("status", "router.yaml", "-o", "json")
+    assert status.code == 1
+    assert _phases(status.json)["IPv4Route/a"] == "Drifted"
+    assert status.json["healthy"] is False
+    assert status.json["last_pass"]["outcome"] == "converged"
+    assert status.json["generation"] == {"number": 1, "state": "converged"}
+
+
+def test_every_phase(holdfast: Holdfast, wan: Namespace) -> None:
+    wan.ip("link set wan0 up")
+    wan.ip("addr add 192.0.2.1/24 dev wan0")
+    wan.ip("route add 10.1.0.0/16 via 192.0.2.253 proto static")
+    wan.ip("route add 10.2.0.0/16 via 192.0.2.254 proto static")
+    holdfast.declare(
+        WAN,
+        WAN_ADDRESS,
+        ("Interface", "dmz", "{ifname: dmz0, adminUp: true}"),
+        ("Interface", "gone", "{ifname: isp0, type: veth, veth: {peer: wan0}, state: absent}"),
+        route("conflict", "10.1.0.0/16"),
+        route("foreign", "10.2.0.0/16"),
+        route("drifted", "10.3.0.0/16"),
+    )
+    status = holdfast.run("status", "router.yaml", "-o", "json").json
+    assert _phases(status) == {
+        "Interface/wan": "Healthy",
+        "IPv4StaticAddress/wan": "Foreign",
+        "Interface/dmz": "Pending",
+        "Interface/gone": "Blocked",
+        "IPv4Route/conflict": "Conflict",
+        "IPv4Route/foreign": "Foreign",
+        "IPv4Route/drifted": "Drifted",
+    }
+    assert status["counts"]["Foreign"] == 2
+
+
+def test_what_is_to_be_deleted_is_not_healthy(holdfast: Holdfast, wan: Namespace) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
+    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.declare(WAN, WAN_ADDRESS)
+    done = holdfast.run("status", "router.yaml")
+    assert done.code == 1
+    assert "1 artifact to be deleted by the next apply" in done.out
+    assert "2 resources: 2 Healthy." in done.out
+    assert wan.ip_json("route show proto 72")
