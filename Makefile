@@ -22,7 +22,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 .PHONY: demo
-demo: $(RUNTIME) packages-demo ## set up, then show Holdfast at work in a private namespace
+demo: bytecode packages-demo ## set up, then show Holdfast at work in a private namespace
 	@$(BIN)/holdfast demo
 
 .PHONY: test
@@ -50,7 +50,7 @@ lint: $(DEV) ## style, types, and which package may import which
 	exit $$status
 
 .PHONY: bench
-bench: $(DEV) packages-bench ## every benchmark beside its peers; results in .build/bench.jsonl
+bench: $(DEV) bytecode packages-bench ## every benchmark beside its peers; results in .build/bench.jsonl
 	@mkdir -p $(BUILD)
 	@$(BIN)/python -m benchmarks all --results $(BUILD)/bench.jsonl
 
@@ -74,6 +74,11 @@ $(RUNTIME): requirements.txt pyproject.toml tools/make-venv
 	@$(PIP) install --require-hashes -r requirements.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# As an installed package would have it, whatever PYTHONDONTWRITEBYTECODE says.
+.PHONY: bytecode
+bytecode: $(RUNTIME)
+	@$(BIN)/python -m compileall -q src
 
 $(DEV): $(RUNTIME) requirements-dev.txt
 	@echo "installing the development tools into $(VENV)"

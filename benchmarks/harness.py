@@ -1,4 +1,4 @@
-"""Whole processes timed in private namespaces, ours and its peers in turn."""
+"""Passes and whole processes timed in private namespaces, ours and its peers in turn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ Contender = Callable[[], Run]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a benchmark prints; a bar is the largest ratio that is good enough."""
+    """What a benchmark prints; a bar is the largest ratio that is good enough.
+
+    `ours` is the pass. `command` is the whole process that a shell starts for it: the pass, and
+    before it the start of the interpreter and the imports, which a running program pays once.
+    """
 
     name: str
     ours: Run
@@ -43,6 +47,7 @@ class Result:
     bars: Mapping[str, float]
     notes: Mapping[str, str]
     rss_bar_mb: float | None = None
+    command: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -54,6 +59,11 @@ class Result:
             },
             "rss_mb": round(self.ours.rss_mb, 1),
         }
+        if self.command is not None:
+            document["command_s"] = round(self.command, 4)
+            document["command_ratio"] = {
+                peer: round(self.command / seconds, 4) for peer, seconds in self.peers.items()
+            }
         if self.notes:
             document["notes"] = dict(self.notes)
         return document
@@ -87,21 +97,39 @@ def timed(
     return Run(seconds, usage.ru_maxrss / 1024)
 
 
+def apply(root: Path, file: Path) -> Run:
+    """The whole command."""
+    return timed([HOLDFAST, "--root", str(root), "apply", str(file), "--yes"])
+
+
+def one_pass(root: Path, file: Path) -> Run:
+    """The pass alone, timed by the process that ran it."""
+    with tempfile.TemporaryFile() as said:
+        command = [sys.executable, "-m", "benchmarks.one_pass", str(root), str(file)]
+        run = timed(command, cwd=Path(__file__).parent.parent, stdout=said)
+        said.seek(0)
+        return Run(float(said.read()), run.rss_mb)
+
+
 def compare(
     name: str,
     repeat: int,
     ours: Contender,
     peers: Mapping[str, Contender],
     *,
+    command: Contender | None = None,
     bars: Mapping[str, float],
     notes: Mapping[str, str] | None = None,
     rss_bar_mb: float | None = None,
 ) -> Result:
     """Run all in turn, so that a slow spell of the machine meets each of them; take medians."""
     own: list[Run] = []
+    commands: list[float] = []
     others: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(repeat):
         own.append(ours())
+        if command is not None:
+            commands.append(command().seconds)
         for peer, contender in peers.items():
             others[peer].append(contender().seconds)
     return Result(
@@ -114,6 +142,7 @@ def compare(
         bars,
         notes or {},
         rss_bar_mb,
+        statistics.median(commands) if commands else None,
     )
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import peers, routes
-from benchmarks.harness import HOLDFAST, Result, Run, compare, router, timed
+from benchmarks.harness import Result, Run, apply, compare, one_pass, router
 
 COUNT = 100_000
 
 
-def ours(count: int = COUNT) -> Run:
+def cold(count: int, how: Callable[[Path, Path], Run]) -> Run:
     with tempfile.TemporaryDirectory() as scratch, router(address=False):
         folder = Path(scratch)
         file = routes.router_file(folder, count)
         before = routes.count_in_kernel()
-        run = timed([HOLDFAST, "--root", str(folder / "root"), "apply", str(file), "--yes"])
+        run = how(folder / "root", file)
         found = routes.count_in_kernel() - before
         # The address brings prefixes of its own.
         if found < count:
@@ -30,12 +31,13 @@ def run(repeat: int) -> Result:
         return compare(
             "routes-cold",
             repeat,
-            ours,
+            lambda: cold(COUNT, one_pass),
             {
                 "ip -batch": lambda: peers.ip_batch(folder, COUNT),
                 "bird": lambda: peers.bird(folder, COUNT),
                 "pyroute2": lambda: peers.pyroute2(COUNT),
             },
+            command=lambda: cold(COUNT, apply),
             bars={"ip -batch": 1.0, "bird": 1.0, "pyroute2": 0.02},
             notes={"pyroute2": f"scaled from {peers.PYROUTE2_SAMPLE} routes"},
         )

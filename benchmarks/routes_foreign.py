@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import routes
-from benchmarks.harness import HOLDFAST, Result, Run, compare, router, timed
+from benchmarks.harness import Result, Run, apply, compare, one_pass, router, timed
 
 OWN, FOREIGN = 100, 1_000_000
 _FOREIGN_PROTOCOL = 99
@@ -16,8 +16,8 @@ def run(repeat: int) -> Result:
     with tempfile.TemporaryDirectory() as scratch, router(address=False):
         folder = Path(scratch)
         file = routes.router_file(folder, OWN)
-        apply = [HOLDFAST, "--root", str(folder / "root"), "apply", str(file), "--yes"]
-        timed(apply)
+        root = folder / "root"
+        apply(root, file)
         routes.fill_foreign(FOREIGN, _FOREIGN_PROTOCOL, skip=OWN)
 
         def ip_show() -> Run:
@@ -27,7 +27,8 @@ def run(repeat: int) -> Result:
         return compare(
             "routes-foreign",
             repeat,
-            lambda: timed(apply),
+            lambda: one_pass(root, file),
             {"ip route show proto 72": ip_show},
+            command=lambda: apply(root, file),
             bars={"ip route show proto 72": 2.0},
         )

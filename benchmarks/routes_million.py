@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks import routes_cold
-from benchmarks.harness import Result, compare
+from benchmarks.harness import Result, apply, compare, one_pass
+from benchmarks.routes_cold import cold
 
 COUNT = 1_000_000
 
@@ -12,8 +12,9 @@ def run(repeat: int) -> Result:
     return compare(
         "routes-million",
         repeat,
-        lambda: routes_cold.ours(COUNT),
-        {"100 000 routes": routes_cold.ours},
+        lambda: cold(COUNT, one_pass),
+        {"100 000 routes": lambda: cold(100_000, one_pass)},
+        command=lambda: cold(COUNT, apply),
         bars={"100 000 routes": 12.0},
         rss_bar_mb=1024,
     )

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks import routes
-from benchmarks.harness import HOLDFAST, Result, Run, compare, router, timed
+from benchmarks.harness import Result, Run, apply, compare, one_pass, router, timed
 
 COUNT = 100_000
 
@@ -15,8 +15,8 @@ def run(repeat: int) -> Result:
     with tempfile.TemporaryDirectory() as scratch, router(address=False):
         folder = Path(scratch)
         file = routes.router_file(folder, COUNT)
-        apply = [HOLDFAST, "--root", str(folder / "root"), "apply", str(file), "--yes"]
-        timed(apply)
+        root = folder / "root"
+        apply(root, file)
 
         def ip_show() -> Run:
             with (folder / "routes.json").open("wb") as out:
@@ -25,7 +25,8 @@ def run(repeat: int) -> Result:
         return compare(
             "routes-noop",
             repeat,
-            lambda: timed(apply),
+            lambda: one_pass(root, file),
             {"ip -j route show": ip_show},
+            command=lambda: apply(root, file),
             bars={"ip -j route show": 2.0},
         )

@@ -24,6 +24,7 @@ class Terminal(io.StringIO):
         ({"TERM": "xterm", "NO_COLOR": ""}, True, False),
         ({"CLICOLOR_FORCE": "1"}, True, True),
         ({"TERM": "xterm", "CLICOLOR_FORCE": "0"}, True, False),
+        ({"TERM": "xterm", "CLICOLOR_FORCE": ""}, True, False),
         ({"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False, False),
     ],
 )

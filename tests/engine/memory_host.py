@@ -180,9 +180,16 @@ class MemoryLedger:
 
     held: dict[Key, Claim] = field(default_factory=dict)
     writes: list[tuple[tuple[Claim, ...], tuple[Key, ...]]] = field(default_factory=list)
+    written_tables: frozenset[int] | None = None
 
     def claims(self) -> dict[Key, Claim]:
         return dict(self.held)
+
+    def tables(self) -> frozenset[int] | None:
+        return self.written_tables
+
+    def write_tables(self, tables: frozenset[int]) -> None:
+        self.written_tables = tables
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         written, removed = tuple(put), tuple(remove)

@@ -124,8 +124,9 @@ def _legs6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
             continue
         found = attributes.parse(body, 12)
         where = (_table(found), _destination(found, 6), length, _metric(found))
-        for leg in _legs(found, names, flags):
-            yield Item("leg6", (*where, leg), (kind,))
+        for gateway, dev, *_ in _legs(found, names, flags):
+            # A leg left alone no longer says its weight.
+            yield Item("leg6", (*where, (gateway, dev)), (kind,))
 
 
 def _legs(

@@ -3,6 +3,8 @@ to; the kernel may refuse it."""
 
 from __future__ import annotations
 
+import ipaddress
+
 from hypothesis import strategies as st
 
 from tests.safety.desires import (
@@ -15,8 +17,11 @@ from tests.safety.desires import (
     NEIGHBOURS,
     PREFIXES,
     RULES,
+    SOURCES,
     TABLES,
 )
+from tests.safety.snapshot import Item
+from tests.safety.world import World
 
 Commands = tuple[int, tuple[str, ...]]  # version, lines
 
@@ -122,3 +127,36 @@ def links(draw: st.DrawFn) -> Commands:
 
 
 actions = st.one_of(routes(), routes(), addresses(), rules(), neighbours(), links())
+
+
+REMOVABLE = ("route4", "leg6", "address", "neighbour")
+
+
+def remove(world: World, what: str, number: int) -> None:
+    """Take away something that is there, ours or theirs; not the ground of the test."""
+    there = [item for item in world.look()[what] if not _is_ground(item)]
+    if not there:
+        return
+    item = there[number % len(there)]
+    match what:
+        case "route4":
+            table, prefix, length, metric, _tos = item.where
+            words = f"route del {prefix}/{length} table {table} proto {item.protocol}"
+            world.others(f"{words} metric {metric}" if metric else words)
+        case "leg6":
+            table, prefix, length, metric, leg = item.where
+            gateway, dev = leg if isinstance(leg, tuple) else ("", "")
+            words = f"route del {prefix}/{length} table {table} metric {metric} dev {dev}"
+            via = str(ipaddress.IPv6Address(bytes.fromhex(str(gateway)))) if gateway else ""
+            world.others(f"{words} via {via}" if via else words, version=6)
+        case "address":
+            dev, text, length = item.where
+            version = 6 if ":" in str(text) else 4
+            world.others(f"addr del {text}/{length} dev {dev}", version=version)
+        case "neighbour":
+            dev, text = item.where
+            world.others(f"neigh del {text} dev {dev}", version=6 if ":" in str(text) else 4)
+
+
+def _is_ground(item: Item) -> bool:
+    return item.what == "address" and item.where[1] in SOURCES.values()

@@ -38,6 +38,17 @@ class Interleaving(RuleBasedStateMachine):
         version, lines = action
         self.world.others(*lines, version=version)
 
+    @rule(action=strangers.actions)
+    def others_before_a_pass(self, action: strangers.Commands) -> None:
+        self.others(action)
+        self.reconcile()
+
+    @rule(number=st.integers(0, 50), what=st.sampled_from(strangers.REMOVABLE))
+    def others_remove(self, what: str, number: int) -> None:
+        _count()
+        strangers.remove(self.world, what, number)
+        self.reconcile()
+
     @rule(path=st.sampled_from(FILES), content=st.sampled_from([b"a\n", b"c\n", None]))
     def others_write(self, path: str, content: bytes | None) -> None:
         _count()
@@ -58,15 +69,11 @@ class Interleaving(RuleBasedStateMachine):
         del self.declared[slots[number % len(slots)]]
         self.reconcile()
 
+    @precondition(lambda self: len(self.declared) > 4)
     @rule()
     def withdraw_all(self) -> None:
         _count()
         self.declared.clear()
-        self.reconcile()
-
-    @rule()
-    def another_pass(self) -> None:
-        _count()
         self.reconcile()
 
     def reconcile(self) -> None:
@@ -91,7 +98,7 @@ def _run(steps: int, *, derandomize: bool) -> None:
                 deadline=None,
                 derandomize=derandomize,
                 suppress_health_check=list(HealthCheck),
-                phases=(Phase.generate, Phase.shrink),
+                phases=(Phase.generate,),
                 print_blob=True,
                 report_multiple_bugs=False,
             ),

@@ -12,6 +12,9 @@ from tests.safety.world import TAG, World
 SPARED = ("would take what others", "is another program's", "cannot step aside")
 
 
+_KNOWN = (Verb.KEEP, Verb.DELETE)  # kept, or refused to be deleted
+
+
 def check(world: World, config: Desired, report: Report) -> None:
     after = report.after
     assert not after.unknown, after.unknown
@@ -74,9 +77,9 @@ def _what(key: Key) -> str:
 def _nothing_leaks(world: World, after: Plan) -> None:
     """Whatever carries our tag is known to the plan: kept, or an orphan that says why."""
     seen = world.look()
-    kept = sum(op.count for op in after.operations if op.verb is Verb.KEEP and op.kind == "rule")
+    known = sum(1 for op in after.operations if op.kind == "rule" and op.verb in _KNOWN)
     tagged = sum(1 for item in seen["rule"] if item.protocol == TAG)
-    assert tagged == kept
+    assert tagged == known, f"{tagged} rules carry our tag, {known} are known"
     for kind in ("address", "neighbour"):
         known = {
             op.subject.key

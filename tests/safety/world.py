@@ -51,7 +51,7 @@ class Foreign:
     """Other programs: two `ip` processes that take commands as they come."""
 
     def __init__(self) -> None:
-        self._words = tempfile.TemporaryFile(mode="w+")
+        self._words = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed in close)
         self._processes = {version: self._start(version) for version in (4, 6)}
 
     def _start(self, version: int) -> subprocess.Popen[str]:
@@ -91,6 +91,8 @@ class CountingLedger:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.claims = ledger.claims
+        self.tables = ledger.tables
+        self.write_tables = ledger.write_tables
         self.writes = 0
 
     def write_claims(self, put, remove=()) -> None:  # type: ignore[no-untyped-def]

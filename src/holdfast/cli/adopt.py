@@ -64,7 +64,8 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
             _show(drifted, form, adopted=False)
             raise Refused(
                 f"{len(drifted)} of {len(plan.candidates)} candidates differ from what is"
-                " declared; nothing was adopted. Apply, or change the configuration, first"
+                " declared; nothing was adopted. Change the configuration, or the objects, first;"
+                " of what is not ours an apply changes settings only"
             )
         newest = ledger.generations(1)
         generation = newest[0].number if newest else 0
@@ -121,7 +122,7 @@ def _lines(candidates: Sequence[Candidate], style: Style, adopted: bool) -> Iter
     if not candidates:
         yield "Nothing to adopt: whatever is declared is ours, or not there."
         return
-    yield from render.candidates(candidates, style)
+    yield from render.candidates(candidates, style, adopted=adopted)
     if adopted:
         count = counted(len(candidates), "artifact")
         yield f"{style('Adopted:', 'bold', 'green')} {count}; the host was not touched."

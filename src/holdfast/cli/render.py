@@ -56,8 +56,8 @@ def rest(given: Plan, style: Style) -> Iterator[str]:
             yield ""
 
 
-def candidates(given: Sequence[Candidate], style: Style) -> Iterator[str]:
-    yield from _View(style).candidates(given)
+def candidates(given: Sequence[Candidate], style: Style, *, adopted: bool = False) -> Iterator[str]:
+    yield from _View(style).candidates(given, "until now " if adopted else "")
 
 
 def closing(given: Plan, style: Style) -> str:
@@ -65,11 +65,11 @@ def closing(given: Plan, style: Style) -> str:
     verbs = (Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.DELETE, Verb.FORGET)
     parts = [f"{thousands(summary[verb])} to {verb}" for verb in verbs if summary[verb]]
     kept = f"{counted(summary[Verb.KEEP], 'artifact')} as declared"
-    if not parts:
-        return f"{style('Plan: nothing to do', 'bold')}; {kept}."
-    return f"{style('Plan: ' + ', '.join(parts), 'bold')}" + (
-        f"; {kept}." if summary[Verb.KEEP] else "."
-    )
+    said = style("Plan: " + (", ".join(parts) or "nothing to do"), "bold")
+    rest = [kept] if summary[Verb.KEEP] or not parts else []
+    rest += [counted(summary["conflicts"], "conflict")] if summary["conflicts"] else []
+    rest += [f"{summary[what]} {what}" for what in ("blocked", "pending") if summary[what]]
+    return "; ".join((said, ", ".join(rest))) + "." if rest else f"{said}."
 
 
 def changes(entries: list[Entry], style: Style) -> Iterator[str]:
@@ -126,7 +126,7 @@ class _View:
             yield _INDENT + self._why(first.owners, first.origin, _not_ours(first.holder))
             yield _INDENT + self.style(f"to resolve it: {first.remedy}", "yellow")
 
-    def candidates(self, given: Sequence[Candidate]) -> Iterator[str]:
+    def candidates(self, given: Sequence[Candidate], when: str = "") -> Iterator[str]:
         def key(candidate: Candidate) -> tuple[object, ...]:
             return candidate.owners, candidate.origin, candidate.holder, candidate.changes
 
@@ -139,7 +139,7 @@ class _View:
             entries = document.candidate(first)["changes"]
             yield from (_INDENT + line for line in changes(entries, self.style))
             state = "as declared" if not first.changes else "not as declared"
-            reason = f"{state}, {_not_ours(first.holder)}"
+            reason = f"{state}, {when}{_not_ours(first.holder)}"
             yield _INDENT + self._why(first.owners, first.origin, reason)
 
     def held(self, given: tuple[Held, ...]) -> Iterator[str]:

@@ -30,7 +30,7 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str] | None = None) -
     env = os.environ if environment is None else environment
     if env.get("NO_COLOR"):
         return False
-    if env.get("CLICOLOR_FORCE", "0") != "0":
+    if env.get("CLICOLOR_FORCE", "") not in ("", "0"):
         return True
     return stream.isatty() and env.get("TERM") != "dumb"
 

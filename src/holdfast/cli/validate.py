@@ -24,7 +24,8 @@ def command(paths: Paths, file: Path | None) -> None:
     loaded = load(paths, file)
     artifacts = sum(_size(intent) for intent in loaded.desired.intents)
     resources = counted(len(loaded.router.resources), "resource")
-    click.echo(f"{loaded.path}: valid, {resources} declaring {counted(artifacts, 'artifact')}")
+    path = loaded.path if file is None else file
+    click.echo(f"{path}: valid, {resources} declaring {counted(artifacts, 'artifact')}")
 
 
 def _size(intent: object) -> int:

@@ -23,6 +23,8 @@ class Scope:
     keys: frozenset[Key] = frozenset()
     batches: tuple[Batch, ...] = ()
     claims: Mapping[Key, Claim] = field(default_factory=dict)
+    # The routing tables that may hold routes of ours; None where nobody remembers.
+    tables: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

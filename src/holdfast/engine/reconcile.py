@@ -16,6 +16,7 @@ from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.intent import BulkIntent, Desired
+from holdfast.engine.kinds import route
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
@@ -48,6 +49,11 @@ class Claims(Protocol):
     def claims(self) -> dict[Key, Claim]: ...
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None: ...
+
+    def tables(self) -> frozenset[int] | None:
+        """The routing tables we ever wrote to; None where that was never recorded."""
+
+    def write_tables(self, tables: frozenset[int]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,7 @@ class Pass:
             self._record(first, observed, claims)
         while changes and rounds < MAX_ROUNDS:
             rounds += 1
+            self._remember_tables(current)
             done = self._apply(changes, claims)
             claims, observed, current = self._look()
             claims = self._record(current, observed, claims)
@@ -104,8 +111,15 @@ class Pass:
 
     def _look(self) -> tuple[dict[Key, Claim], Observed, Plan]:
         claims = self.ledger.claims()
-        observed = self.host.observe(scope(self.desired, claims))
+        observed = self.host.observe(scope(self.desired, claims, self.ledger.tables()))
         return claims, observed, plan(self.desired, observed, claims, self.policy)
+
+    def _remember_tables(self, current: Plan) -> None:
+        """Written ahead, as claims are: a table with routes of ours must not be forgotten."""
+        known = self.ledger.tables()
+        tables = route.tables(op.subject for op in current.operations)
+        if known is None or not tables <= known:
+            self.ledger.write_tables(tables | (known or frozenset()))
 
     def _apply(self, planned: Sequence[Operation], claims: Mapping[Key, Claim]) -> int:
         """Claim ahead, then apply stage by stage; answers how many objects changed."""
@@ -156,7 +170,9 @@ class Pass:
         return current_claims
 
 
-def scope(desired: Desired, claims: Mapping[Key, Claim]) -> Scope:
+def scope(
+    desired: Desired, claims: Mapping[Key, Claim], tables: frozenset[int] | None = None
+) -> Scope:
     keys: set[Key] = set()
     batches = []
     for intent in desired.intents:
@@ -165,7 +181,7 @@ def scope(desired: Desired, claims: Mapping[Key, Claim]) -> Scope:
             batches.append(intent.batch)
         else:
             keys.add(intent.artifact.key)
-    return Scope(frozenset(keys), tuple(batches), claims)
+    return Scope(frozenset(keys), tuple(batches), claims, tables)
 
 
 def _approved(current: Plan, first: Plan) -> tuple[Operation, ...]:

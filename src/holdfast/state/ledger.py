@@ -112,6 +112,14 @@ class Ledger:
         """None where there is no such note."""
         return notes.get(self._database, name)
 
+    def tables(self) -> frozenset[int] | None:
+        """The routing tables that routes of ours were ever written to."""
+        found = self.note(notes.TABLES)
+        return frozenset(map(int, str(found).split())) if found is not None else None
+
+    def write_tables(self, tables: frozenset[int]) -> None:
+        self.put_note(notes.TABLES, " ".join(map(str, sorted(tables))))
+
     def check(self) -> list[str]:
         """Everything wrong with the ledger; empty means sound."""
         path = self._database.path

@@ -9,6 +9,9 @@ from holdfast.state import faults, values
 from holdfast.state.database import Database
 from holdfast.state.values import JSON
 
+# Not exported: a ledger restored from an older export must look for routes in all tables again.
+TABLES = "route-tables"
+
 
 def put(database: Database, name: str, value: JSON) -> None:
     text = values.dump(value)
@@ -32,7 +35,7 @@ def get(database: Database, name: str) -> JSON:
 
 
 def read(database: Database) -> dict[str, JSON]:
-    rows = database.query("SELECT name, value FROM notes ORDER BY name")
+    rows = database.query("SELECT name, value FROM notes WHERE name != ? ORDER BY name", (TABLES,))
     return {name: _decode(database, name, value) for name, value in rows}
 
 

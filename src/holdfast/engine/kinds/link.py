@@ -14,6 +14,7 @@ TYPES: dict[str, tuple[str, ...]] = {
     "veth": ("peer",),
     "bond": ("mode", "miimon"),
     "macvlan": ("parent", "mode"),
+    "ip6tnl": ("local", "remote", "parent", "mode", "encap_limit", "hop_limit"),
 }
 
 
@@ -64,9 +65,11 @@ def link(name: str, fields: Fields) -> Artifact:
 
     type: a key of TYPES, "" for a link Holdfast cannot create (a NIC). up: bool. mtu: int.
     mac: lower case, colons. master, parent, peer: link names ("" for none). alias: str.
-    stp, vlan_filtering, learning: bool. vlan_id, vni, port, table, miimon: int.
+    stp, vlan_filtering, learning: bool. vlan_id, vni, port, table, miimon, hop_limit: int.
+    encap_limit: "none" or a number as text.
     vlan_protocol: "802.1q" | "802.1ad". local, remote: addresses ("" for none).
     mode: bond ("balance-rr" "active-backup" "balance-xor" "broadcast" "802.3ad" "balance-tlb"
-    "balance-alb") or macvlan ("private" "vepa" "bridge" "passthru").
+    "balance-alb"), macvlan ("private" "vepa" "bridge" "passthru") or ip6tnl ("ipip6" "ip6ip6"
+    "any").
     """
     return Artifact(Key("link", name), fields)

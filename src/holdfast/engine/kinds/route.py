@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -154,6 +155,17 @@ def template_of(artifact: Artifact) -> tuple[RouteTemplate, bytes]:
         fields["mtu"],
     )
     return shared, key
+
+
+def tables(subjects: Iterable[Artifact | Batch]) -> frozenset[int]:
+    """The routing tables that these artifacts are in, as far as they are routes."""
+    found = set()
+    for subject in subjects:
+        if isinstance(subject, Batch):
+            found.add(subject.template.table)
+        elif subject.key.kind == ROUTE.name:
+            found.add(int(str(subject.fields["table"])))
+    return frozenset(found)
 
 
 def matches(field: str, desired: Value, seen: Value) -> bool:

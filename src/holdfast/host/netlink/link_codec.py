@@ -72,8 +72,12 @@ def find_index(sock: NetlinkSocket, name: str) -> int | None:
     return None if body is None else attributes.to_int(body[4:8])
 
 
+def get_link(sock: NetlinkSocket, index: int) -> bytes | None:
+    return _get(sock, header(index), f"link {index}")
+
+
 def name_of(sock: NetlinkSocket, index: int) -> str:
-    body = _get(sock, header(index), f"link {index}")
+    body = get_link(sock, index)
     return "" if body is None else attributes.to_text(attributes.parse(body, 16)[IFLA_IFNAME])
 
 

@@ -20,6 +20,9 @@ _VRF_TABLE = 1
 _BOND_MODE, _BOND_MIIMON = 1, 3
 _MACVLAN_MODE = 1
 _VETH_PEER = 1
+_IPTUN_LINK, _IPTUN_LOCAL, _IPTUN_REMOTE, _IPTUN_TTL, _IPTUN_ENCAP_LIMIT = 1, 2, 3, 4, 6
+_IPTUN_FLAGS, _IPTUN_PROTO = 8, 9
+_IGNORE_ENCAP_LIMIT = 0x1  # IP6_TNL_F_IGN_ENCAP_LIMIT
 
 _VLAN_PROTOCOLS = {"802.1q": 0x8100, "802.1ad": 0x88A8}
 _BOND_MODES = {
@@ -27,6 +30,7 @@ _BOND_MODES = {
     "balance-tlb": 5, "balance-alb": 6,
 }  # fmt: skip
 _MACVLAN_MODES = {"private": 1, "vepa": 2, "bridge": 4, "passthru": 8, "source": 16}
+_IP6TNL_MODES = {"any": 0, "ipip6": 4, "ip6ip6": 41}  # the protocol carried
 
 Indexes = Callable[[str], int]  # raises DriverError for a link that is not there
 Names = Callable[[int], str]
@@ -43,6 +47,28 @@ def linkinfo(kind: str, fields: Fields, index_of: Indexes) -> bytes:
     if data:
         parts.append(attributes.nested(INFO_DATA, data))
     return attributes.nested(IFLA_LINKINFO, *parts)
+
+
+def changes_whole(kind: str, field: str) -> bool:
+    """Whether a message that changes this one field has to say all the others of the type."""
+    return kind == "ip6tnl" and (kind, field) in _ENCODERS
+
+
+def changed_tunnel(
+    link: dict[int, bytes], field: str, value: Value, index_of: Indexes
+) -> bytes:
+    """IFLA_LINKINFO of an observed tunnel with one field changed."""
+    before = _data(link)
+    after = attributes.parse(_ENCODERS["ip6tnl", field](value, index_of))
+    if _IPTUN_FLAGS in after:
+        others = _number(before, _IPTUN_FLAGS) & ~_IGNORE_ENCAP_LIMIT
+        after[_IPTUN_FLAGS] = struct.pack("=I", others | _number(after, _IPTUN_FLAGS))
+    again = [attributes.attribute(name, said) for name, said in (before | after).items()]
+    return attributes.nested(
+        IFLA_LINKINFO,
+        attributes.text(INFO_KIND, "ip6tnl"),
+        attributes.nested(INFO_DATA, *again),
+    )
 
 
 def lower_link(kind: str, fields: Fields, index_of: Indexes) -> bytes:
@@ -67,10 +93,13 @@ def vrf_table(link: dict[int, bytes]) -> int:
 
 def type_fields(link: dict[int, bytes], name_of: Names) -> dict[str, Value]:
     """Every field that the type of an observed link has."""
-    info = attributes.parse(link.get(IFLA_LINKINFO, b""))
-    data = attributes.parse(info.get(INFO_DATA, b""))
     decode = _DECODERS.get(kind_of(link))
-    return decode(link, data, name_of) if decode else {}
+    return decode(link, _data(link), name_of) if decode else {}
+
+
+def _data(link: dict[int, bytes]) -> dict[int, bytes]:
+    info = attributes.parse(link.get(IFLA_LINKINFO, b""))
+    return attributes.parse(info.get(INFO_DATA, b""))
 
 
 def _number(data: dict[int, bytes], kind: int) -> int:
@@ -140,6 +169,24 @@ def _macvlan(link: dict[int, bytes], data: dict[int, bytes], name_of: Names) -> 
     }
 
 
+def _ip6tnl(link: dict[int, bytes], data: dict[int, bytes], name_of: Names) -> dict[str, Value]:
+    lower = _number(data, _IPTUN_LINK)
+    parent = _lower(link, lower, name_of)
+    if lower and not parent and IFLA_LINK_NETNSID not in link:
+        # The kernel keeps a tunnel whose parent is gone, bound to an index that leads nowhere:
+        # that is not the same as having no parent. `ip` writes it so.
+        parent = f"if{lower}"
+    unlimited = _number(data, _IPTUN_FLAGS) & _IGNORE_ENCAP_LIMIT
+    return {
+        "local": _address(data, _IPTUN_LOCAL, _IPTUN_LOCAL),
+        "remote": _address(data, _IPTUN_REMOTE, _IPTUN_REMOTE),
+        "parent": parent,
+        "mode": _named(_IP6TNL_MODES, _number(data, _IPTUN_PROTO)),
+        "encap_limit": "none" if unlimited else str(_number(data, _IPTUN_ENCAP_LIMIT)),
+        "hop_limit": _number(data, _IPTUN_TTL),
+    }
+
+
 _DECODERS: dict[str, Callable[[dict[int, bytes], dict[int, bytes], Names], dict[str, Value]]] = {
     "bridge": _bridge,
     "vlan": _vlan,
@@ -148,6 +195,7 @@ _DECODERS: dict[str, Callable[[dict[int, bytes], dict[int, bytes], Names], dict[
     "veth": _veth,
     "bond": _bond,
     "macvlan": _macvlan,
+    "ip6tnl": _ip6tnl,
 }
 
 
@@ -180,6 +228,17 @@ def _either_family(four: int, six: int) -> Encoder:
     return encode
 
 
+def _index(kind: int) -> Encoder:
+    return lambda value, index_of: attributes.u32(kind, index_of(str(value))) if value else b""
+
+
+def _encap_limit(value: Value, _index_of: Indexes) -> bytes:
+    if value == "none":
+        return attributes.u32(_IPTUN_FLAGS, _IGNORE_ENCAP_LIMIT)
+    limit = attributes.u8(_IPTUN_ENCAP_LIMIT, int(str(value)))
+    return limit + attributes.u32(_IPTUN_FLAGS, 0)
+
+
 def _peer(value: Value, _index_of: Indexes) -> bytes:
     if not value:
         return b""
@@ -198,9 +257,7 @@ _ENCODERS: dict[tuple[str, str], Encoder] = {
     ("vxlan", "local"): _either_family(_VXLAN_LOCAL, _VXLAN_LOCAL6),
     ("vxlan", "remote"): _either_family(_VXLAN_REMOTE, _VXLAN_REMOTE6),
     ("vxlan", "port"): _u16_network_order(_VXLAN_PORT),
-    ("vxlan", "parent"): lambda value, index_of: (
-        attributes.u32(_VXLAN_LINK, index_of(str(value))) if value else b""
-    ),
+    ("vxlan", "parent"): _index(_VXLAN_LINK),
     ("vxlan", "learning"): _u8(_VXLAN_LEARNING),
     ("vrf", "table"): _u32(_VRF_TABLE),
     ("veth", "peer"): _peer,
@@ -209,4 +266,12 @@ _ENCODERS: dict[tuple[str, str], Encoder] = {
     ("macvlan", "mode"): lambda value, _index_of: attributes.u32(
         _MACVLAN_MODE, _MACVLAN_MODES[str(value)]
     ),
+    ("ip6tnl", "local"): _either_family(_IPTUN_LOCAL, _IPTUN_LOCAL),
+    ("ip6tnl", "remote"): _either_family(_IPTUN_REMOTE, _IPTUN_REMOTE),
+    ("ip6tnl", "parent"): _index(_IPTUN_LINK),
+    ("ip6tnl", "mode"): lambda value, _index_of: attributes.u8(
+        _IPTUN_PROTO, _IP6TNL_MODES[str(value)]
+    ),
+    ("ip6tnl", "encap_limit"): _encap_limit,
+    ("ip6tnl", "hop_limit"): _u8(_IPTUN_TTL),
 }

@@ -40,7 +40,10 @@ _RTM_NEWLINK, _RTM_DELLINK = 16, 17
 
 # In this order: joining a bond overwrites MAC and MTU, so the master comes before them; up comes
 # last.
-_SETTABLE = ("stp", "vlan_filtering", "learning", "miimon", "master", "mac", "mtu", "alias", "up")
+_SETTABLE = (
+    "stp", "vlan_filtering", "learning", "miimon", "encap_limit", "hop_limit", "master", "mac",
+    "mtu", "alias", "up",
+)  # fmt: skip
 # Joining or leaving these takes the link down for a moment: a bond takes no link that is up, and
 # a VRF cycles its members itself.
 _CYCLING_MASTERS = ("bond", "vrf")
@@ -142,6 +145,10 @@ class LinkDriver:
         if seen is None:
             return steps.failed(operation, "created, but gone again at once")
         rest = {field: fields[field] for field in ("master", "alias", "up") if field in fields}
+        if fields.get("mtu", seen.artifact.fields["mtu"]) != seen.artifact.fields["mtu"]:
+            # A tunnel is made with an MTU of the kernel's choice where the one asked for is out of
+            # its range, without a word; asked again, the kernel says why not.
+            rest["mtu"] = fields["mtu"]
         problems = self._set(seen, rest)
         if problems:
             return steps.failed(operation, f"created, but {'; '.join(problems)}")
@@ -231,7 +238,11 @@ class LinkDriver:
     def _send(self, field: str, value: Value, seen: SeenLink) -> list[str]:
         flags, change = (IFF_UP if value else 0, IFF_UP) if field == "up" else (0, 0)
         try:
-            body = header(seen.index, flags, change) + self._encode(field, value, seen.kind)
+            body = header(seen.index, flags, change)
+            if link_types.changes_whole(seen.kind, field):
+                body += self._encode_for_tunnel(field, value, seen.index)
+            else:
+                body += self._encode(field, value, seen.kind)
         except DriverError as missing:
             return [f"{field} {value}: {missing}"]
         error = steps.send(self._sock, _RTM_NEWLINK, 0, body)
@@ -258,6 +269,17 @@ class LinkDriver:
                 return attributes.attribute(IFLA_IFALIAS, str(value).encode())
             case _:
                 return link_types.linkinfo(kind, {field: value}, self._index_of)
+
+    def _encode_for_tunnel(self, field: str, value: Value, index: int) -> bytes:
+        """A change to a tunnel sets all its parameters, and those left out to zero; and it works
+        out the MTU anew, before the kernel looks at the one in the message. So the rest is said
+        again, as it is at this moment."""
+        body = link_codec.get_link(self._sock, index)
+        if body is None:
+            raise DriverError("the link is gone")
+        link = attributes.parse(body, 16)
+        info = link_types.changed_tunnel(link, field, value, self._index_of)
+        return info + attributes.attribute(IFLA_MTU, link[IFLA_MTU])
 
 
 def _another_link(operation: Operation, seen: SeenLink) -> list[str]:

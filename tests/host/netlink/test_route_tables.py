@@ -1,0 +1,45 @@
+"""Which tables are looked at for routes of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.engine.driver import Scope
+from holdfast.engine.kinds.route import destination
+from holdfast.host.netlink.routes import RouteDriver
+from holdfast.host.netlink.socket import NetlinkSocket
+from tests.namespace import Namespace
+
+
+@pytest.fixture
+def driver(netns: Namespace) -> Iterator[RouteDriver]:
+    netns.veth("wan", "far", "192.0.2.1/24", "2001:db8::1/64")
+    for table in (100, 70_000):
+        netns.ip(f"route add 10.0.0.0/8 via 192.0.2.2 proto 72 table {table}")
+        netns.ip(f"-6 route add fd00::/8 via 2001:db8::2 proto 72 table {table}")
+    sock = NetlinkSocket()
+    yield RouteDriver(sock, 72)
+    sock.close()
+
+
+def tables_seen(driver: RouteDriver, scope: Scope) -> set[tuple[int, str]]:
+    seen = driver.observe(scope).bulk["route"]
+    found = [seen.unpack(body) for body in seen.own]
+    return {(shared.table, destination(key)) for shared, key in found}
+
+
+def test_where_nobody_remembers_all_tables_are_read(driver: RouteDriver) -> None:
+    both = {(table, prefix) for table in (100, 70_000) for prefix in ("10.0.0.0/8", "fd00::/8")}
+    assert tables_seen(driver, Scope()) == both
+
+
+def test_of_remembered_tables_no_other_is_read(driver: RouteDriver) -> None:
+    scope = Scope(tables=frozenset({100, 200}))
+    assert tables_seen(driver, scope) == {(100, "10.0.0.0/8"), (100, "fd00::/8")}
+
+
+def test_many_tables_are_read_at_once(driver: RouteDriver) -> None:
+    scope = Scope(tables=frozenset(range(1000, 1100)))
+    assert {table for table, _ in tables_seen(driver, scope)} == {100, 70_000}
