@@ -35,6 +35,7 @@ class MemoryRoutes:
     foreign: Mapping[bytes, Sequence[Sighting]] = field(default_factory=dict)
     links: frozenset[str] | None = None  # None: every link is there
     tag_text: str = "protocol 72"
+    exact: bool = False
 
     @classmethod
     def of(

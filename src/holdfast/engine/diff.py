@@ -34,6 +34,8 @@ class BulkDiff:
 
 def bulk(intents: Sequence[BulkIntent], sighting: BulkSighting) -> BulkDiff:
     """Set algebra over packed bodies: no object per artifact, whatever their number."""
+    if sighting.exact:
+        return BulkDiff((), tuple((intent, intent.batch.keys) for intent in intents), ())
     own = sighting.own
     missing: list[tuple[BulkIntent, Sequence[bytes]]] = []
     present: list[tuple[BulkIntent, Sequence[bytes]]] = []

@@ -29,6 +29,11 @@ class BulkSighting(Protocol):
         """Our tag, for people to read: "protocol 72"."""
 
     @property
+    def exact(self) -> bool:
+        """Own objects are known to be those of the batches asked for, each as wanted, and no
+        more. False: they have to be compared."""
+
+    @property
     def own(self) -> frozenset[bytes] | set[bytes]:
         """The bodies of every object that carries our tag."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.engine.driver import Scope
-from holdfast.engine.kinds.route import destination
+from holdfast.engine.kinds.route import Nexthop, batch, destination, pack_key, template
 from holdfast.host.netlink.routes import RouteDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.namespace import Namespace
@@ -43,3 +43,34 @@ def test_of_remembered_tables_no_other_is_read(driver: RouteDriver) -> None:
 def test_many_tables_are_read_at_once(driver: RouteDriver) -> None:
     scope = Scope(tables=frozenset(range(1000, 1100)))
     assert {table for table, _ in tables_seen(driver, scope)} == {100, 70_000}
+
+
+def test_exact_means_neither_more_nor_less_nor_otherwise(netns: Namespace) -> None:
+    netns.veth("wan", "far", "192.0.2.1/24")
+    shared = template(4, nexthops=(Nexthop("192.0.2.2", "wan"),))
+    keys = [pack_key(bytes((10, number, 0, 0)), 16) for number in range(3)]
+    wanted = Scope(batches=(batch(shared, keys),))
+    sock = NetlinkSocket()
+    driver = RouteDriver(sock, 72)
+
+    def exact() -> bool:
+        return driver.observe(wanted).bulk["route"].exact
+
+    assert not exact()
+    for number in range(3):
+        netns.ip(f"route add 10.{number}.0.0/16 via 192.0.2.2 proto 72")
+    assert exact()
+    netns.ip("route add 10.3.0.0/16 via 192.0.2.2 proto 72")
+    assert not exact()
+    netns.ip("route del 10.2.0.0/16")
+    assert not exact()
+    netns.ip("route del 10.3.0.0/16")
+    netns.ip("route add 10.2.0.0/16 via 192.0.2.3 proto 72")
+    assert not exact()
+    netns.ip("route change 10.2.0.0/16 via 192.0.2.2 proto 72")
+    netns.ip("-6 route add fd00::/8 dev wan proto 72")
+    assert not exact()
+    netns.ip("-6 route del fd00::/8 dev wan")
+    assert exact()
+    assert len(driver.observe(wanted).bulk["route"].own) == 3
+    sock.close()

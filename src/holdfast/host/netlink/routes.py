@@ -49,11 +49,20 @@ class RouteDriver:
         }
         with_others = {identity: claim for identity, claim in claims.items() if _is_shared(claim)}
         shared = SharedRoutes(with_others, batches, reader, names.indexes, self._tag)
-        for family in (4, 6):
-            for table in _tables(scope, batches, claims.values()):
-                dumped = dump_routes(self._sock, family, table=table, protocol=self._tag)
-                bodies = settle(dumped, family)
-                seen.own.update(shared.own_parts(bodies) if family == 6 else bodies)
+        tables = _tables(scope, batches, claims.values())
+        dumped = {
+            family: [
+                body
+                for table in tables
+                for body in dump_routes(self._sock, family, table=table, protocol=self._tag)
+            ]
+            for family in (4, 6)
+        }
+        if not claims and seen.take_exact(batches, [*dumped[4], *dumped[6]]):
+            return Observed(bulk={ROUTE.name: seen})
+        for family, bodies in dumped.items():
+            settled = settle(bodies, family)
+            seen.own.update(shared.own_parts(settled) if family == 6 else settled)
         asked = Asked()
         for batch in batches:
             asked.add(batch.scope, seen.missing(batch))
@@ -93,17 +102,12 @@ class RouteDriver:
     def _update(
         self, operations: Sequence[Operation], names: LinkNames, progress: Callable[[int], None]
     ) -> list[Result]:
-        updates = []
-        for operation in operations:
-            if isinstance(operation.subject, Batch):
-                raise TypeError(
-                    "routes are updated one by one, each beside what it was observed as"
-                )
-            updates.append(prepare(operation, operation.subject, self._tag, names))
-        ready = [update for update in updates if update.failure is None]
-        update_aliases(self._sock, self._tag, names, [u for u in ready if u.new.family == 4])
-        update_legs(self._sock, self._tag, names, [u for u in ready if u.new.family == 6])
-        progress(len(updates))
+        updates = [prepare(operation, self._tag, names) for operation in operations]
+        ready = [update for update in updates if not update.failures]
+        progress(sum(len(update.keys) for update in updates if update.failures))
+        for family, change in ((4, update_aliases), (6, update_legs)):
+            members = [update for update in ready if update.new.family == family]
+            change(self._sock, self._tag, names, members, progress)
         return [update.result() for update in updates]
 
     def _create(
