@@ -76,7 +76,7 @@ def test_errors_lead_to_the_documented_codes() -> None:
 def test_validate(holdfast: Holdfast) -> None:
     path = holdfast.declare(WAN)
     done = holdfast.ok("validate", "router.yaml")
-    assert done.out == f"{path}: valid, 1 resource declaring 1 artifact\n"
+    assert done.out == "router.yaml: valid, 1 resource declaring 1 artifact\n"
     path.write_text(path.read_text().replace("mtu: 1500", "mtu: 9, adminup: true"))
     done = holdfast.run("validate", "router.yaml")
     assert done.code == 3

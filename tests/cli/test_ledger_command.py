@@ -52,6 +52,18 @@ def test_an_import_that_is_none(holdfast: Holdfast) -> None:
     assert holdfast.run("ledger", "import", "missing.json").code == 1
 
 
+def test_what_no_claim_can_be_made_of_is_named(holdfast: Holdfast) -> None:
+    host = {"kind": "linux.hostname", "name": "system", "attributes": {"hostname": "old"}}
+    table = {"kind": "nft.table", "name": "routerd_nat", "attributes": {}}
+    artifacts = [{**host, "owner": "a/b/Hostname/h"}, {**table, "owner": "a/b/IPv4SourceNAT/x"}]
+    given = holdfast.folder / "artifacts.json"
+    given.write_text(json.dumps({"version": 1, "artifacts": artifacts}))
+    said = holdfast.ok("ledger", "import", "artifacts.json").out
+    assert "no claim on nft.table routerd_nat: " in said
+    assert said.endswith("the ledger holds 1 claim.\n")
+    assert "\n\n\n" not in holdfast.ok("ledger", "show").out
+
+
 def test_check(holdfast: Holdfast, wan: Namespace) -> None:
     assert "there is none yet" in holdfast.ok("ledger", "check").out
     holdfast.declare(WAN)

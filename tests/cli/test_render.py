@@ -11,8 +11,8 @@ from holdfast.engine.document import name
 from holdfast.engine.kinds.address import address
 from holdfast.engine.kinds.hostname import hostname
 from holdfast.engine.kinds.link import link
-from holdfast.engine.kinds.route import Nexthop, expand, template
-from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.engine.kinds.route import Nexthop, batch, expand, template
+from holdfast.engine.plan import Change, Operation, Plan, Verb
 from tests.cli.plans import TRANSIT, everything, keys
 
 PLAIN, COLOURED = Style(False), Style(True)
@@ -66,7 +66,8 @@ Could not be observed:
   rule: the dump was interrupted
 
 This plan is refused: too much would be deleted.
-Plan: 1 234 to create, 1 to update, 1 to replace, 1 to delete, 1 to forget; 1 artifact as declared.
+Plan: 1 234 to create, 1 to update, 1 to replace, 1 to delete, 1 to forget; 1 artifact as declared\
+, 1 conflict, 1 blocked, 1 pending.
 """
 
 
@@ -100,6 +101,31 @@ def test_alike_operations_on_single_artifacts_are_grouped_too() -> None:
     assert sum("   - route" in line for line in lines) == 3
     assert "     … and 2 more" in lines
     assert sum("RouteList/x: gone" in line for line in lines) == 1
+
+
+def test_a_batch_that_changes_is_a_few_lines_and_a_number() -> None:
+    old = template(4, nexthops=(Nexthop("192.0.2.9", "wan0"),))
+    moved = Operation(
+        Verb.UPDATE,
+        batch(TRANSIT, keys(1003)),
+        ("RouteList/transit",),
+        "nexthops differs",
+        proof="kernel tag",
+        changes=(Change("nexthops", ("via 192.0.2.9 dev wan0",), ("via 192.0.2.1 dev wan0",)),),
+        observed=batch(old, keys(1003)),
+    )
+    assert list(render.plan(Plan((moved,)), PLAIN, close=False)) == [
+        "In this order:",
+        "",
+        "   ~ route 10.0.0.0/24",
+        "   ~ route 10.0.1.0/24",
+        "   ~ route 10.0.2.0/24",
+        "     … and 1 000 more",
+        "      nexthops  via 192.0.2.9 dev wan0 → via 192.0.2.1 dev wan0",
+        "      RouteList/transit: nexthops differs",
+        "      proof: kernel tag",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -46,7 +47,8 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         # What an example left in the background goes too; the group is the session's own.
-        os.killpg(self._bash.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.wait()
         for stream in (self._bash.stdin, self._bash.stdout):
             if stream is not None:

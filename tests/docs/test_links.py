@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from holdfast.engine.kinds.link import TYPES
+from holdfast.resources import registry
 from tests.docs import markdown
 
 
@@ -18,7 +21,7 @@ def broken(page: Path, text: str) -> list[str]:
         target = (page.parent / name).resolve() if name else page
         if not target.exists() or not target.is_relative_to(markdown.ROOT):
             found.append(f"{page.name}:{link.line}: there is no {link.target}")
-        elif anchor and anchor not in markdown.anchors(target.read_text()):
+        elif anchor and anchor not in markdown.anchors(target.read_text() if name else text):
             found.append(f"{page.name}:{link.line}: there is no heading {link.target}")
     return found
 
@@ -60,3 +63,12 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
             if target and "://" not in target:
                 waiting.append((page.parent / target).resolve())
     assert [str(page) for page in markdown.pages() if page not in seen] == []
+
+
+def test_the_readme_names_every_kind_and_link_type() -> None:
+    text = (markdown.ROOT / "README.md").read_text()
+    for kind in registry.REGISTRY:
+        assert f"[{kind}](docs/reference/resources.md#{kind.lower()})" in text
+    (row,) = re.findall(r"^\| \[Interface\].*", text, re.MULTILINE)
+    for link_type in TYPES:
+        assert re.search(rf"\b{link_type}\b", row), link_type

@@ -46,6 +46,7 @@ class MemoryHost:
     routes: list[Route] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
     failing: dict[Key, str] = field(default_factory=dict)  # what apply says of an artifact
+    remembered: dict[Key, Fields] = field(default_factory=dict)  # what apply says of routes
     log: list[str] = field(default_factory=list)
     after_apply: Callable[[], None] = lambda: None
     _index: int = 0
@@ -120,7 +121,8 @@ class MemoryHost:
             return Result(operation, 0, (Failure(key, self.failing[key]),))
         there = self.objects.setdefault(key, [])
         if operation.verb in (Verb.DELETE, Verb.REPLACE):
-            before = operation.observed.fields if operation.observed else subject.fields
+            seen = operation.observed if isinstance(operation.observed, Artifact) else subject
+            before = seen.fields
             gone = next((one for one in there if one.fields == before), None)
             if gone is not None:
                 there.remove(gone)
@@ -153,14 +155,15 @@ class MemoryHost:
                     failures.append(Failure(name, "File exists (EEXIST)", exists=True))
                     continue
                 self.routes.append(made)
-        return Result(operation, operation.count - len(failures), tuple(failures))
+        done = operation.count - len(failures)
+        return Result(operation, done, tuple(failures), remember=self.remembered)
 
     def _remove_route(self, before: Artifact | Batch, shared: RouteTemplate, key: bytes) -> None:
         if isinstance(before, Artifact):
             shared, key = route.template_of(before)
             protocol = int(str(before.fields.get("protocol", self.tag)))
         else:
-            protocol = self.tag
+            shared, protocol = before.template, self.tag
         gone = Route(shared, key, protocol)
         self.routes = [one for one in self.routes if one != gone]
 

@@ -12,7 +12,7 @@ from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import route
 from holdfast.engine.kinds.route import Nexthop
-from holdfast.engine.plan import Plan
+from holdfast.engine.plan import Plan, Verb
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import MAX_ROUNDS, Pass, Report
 from holdfast.errors import Refused
@@ -330,3 +330,20 @@ def test_progress_counts_every_artifact_of_a_round() -> None:
     made.run(approve)
     assert told[-1] == (4, 4)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_a_batch_is_updated_and_what_its_driver_remembers_is_claimed() -> None:
+    host, ledger = MemoryHost(), MemoryLedger()
+    host.put(LINK, BRIDGE)
+    host.put(Key("link", "lan1"), BRIDGE)
+    run(host, ledger, routes(OFFICE, HOME))
+    shared = route.expand(routes(dev="lan1").batch.template, OFFICE)
+    host.remembered = {shared.key: {**shared.fields, "foreign_nexthops": ("via fe80::1",)}}
+    report = run(host, ledger, routes(OFFICE, HOME, dev="lan1"), generation=2)
+    assert report.converged
+    (result,) = report.results
+    assert (result.operation.verb, result.operation.count, result.done) == (Verb.UPDATE, 2, 2)
+    assert {one.shared.nexthops for one in host.routes} == {(Nexthop(dev="lan1"),)}
+    claim = ledger.held[shared.key]
+    assert (claim.owners, claim.generation) == (("RouteList/office",), 2)
+    assert claim.fields == host.remembered[shared.key]

@@ -75,8 +75,12 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
     if not isinstance(data, dict):
         raise HoldfastError(f"{file}: not an export of a ledger; nothing was changed")
     with hold(paths, "holdfast ledger import", arguments.WAIT_S) as ledger:
-        ledger.import_(data, replace=replace)
+        done = ledger.import_(data, replace=replace)
         claims = len(ledger.claims())
+    for left in done.unmapped:
+        click.echo(f"  no claim on {left.kind} {left.name}: {left.reason}")
+    if done.history_kept:
+        click.echo("  the ledger has generations and events of its own; those of the file are left")
     click.echo(f"Imported {file}; the ledger holds {counted(claims, 'claim')}.")
 
 
@@ -103,9 +107,9 @@ def _lines(claims: list[Claim], generations: list[Generation], style: Style) -> 
     for claim in claims:
         owners = ", ".join(claim.owners)
         state = "" if claim.state == "owned" else f" ({claim.state})"
-        said = f"{claim.provenance}{state} in generation {claim.generation} for {owners}"
+        said = f"{claim.provenance}{state} {claim.since} for {owners}"
         yield f"{str(claim.key).ljust(width)}  {style(said, 'dim')}"
-    if claims:
+    if claims and generations:
         yield ""
     for generation in generations:
         files = ", ".join(file.path for file in generation.files)

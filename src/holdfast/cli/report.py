@@ -42,10 +42,11 @@ def lines(given: Report, style: Style) -> Iterator[str]:
     if done:
         said = ", ".join(f"{thousands(done[v])} {wording.PAST[v]}" for v in Verb if v in done)
         yield f"{style('Applied:', 'bold')} {said}."
-    for note in dict.fromkeys(note for result in given.results for note in result.notes):
-        yield f"  {note}"
+    notes = dict.fromkeys(note for result in given.results for note in result.notes)
+    yield from (f"  {note}" for note in notes)
     if given.failures and not given.converged:
-        yield ""
+        if done or notes:
+            yield ""
         yield style("Failed:", "bold", "red")
         yield from _failures(given)
         yield ""

@@ -11,9 +11,10 @@ from holdfast.engine import decide, diff, ownership, risk
 from holdfast.engine.artifact import ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.draft import Draft, Wanted
+from holdfast.engine.extras import Extras
 from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.observed import BulkSighting, Sighting
-from holdfast.engine.plan import Operation, Orphan, Verb
+from holdfast.engine.plan import Operation, Orphan, Risk, Verb
 
 
 def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -> None:
@@ -26,13 +27,10 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     found = diff.bulk(intents, seen)
     for intent, keys in found.present:
         _keep(intent, keys, seen, draft)
-    extra: dict[bytes, list[tuple[Any, bytes]]] = defaultdict(list)
-    for body in found.extra:
-        shared, key = seen.unpack(body)
-        extra[kind.packing.scope(shared) + key].append((shared, key))
+    extras = Extras(kind, found.extra, seen.unpack)
     for intent, keys in _once(found.missing):
-        _missing(intent, keys, seen, extra, draft)
-    _orphans(kind, extra, ownership.by_tag(seen.tag_text), draft)
+        _missing(intent, keys, seen, extras, draft)
+    _orphans(extras, ownership.by_tag(seen.tag_text), draft)
     _claimed(kind, intents, seen, draft)
 
 
@@ -67,25 +65,27 @@ def _missing(
     intent: BulkIntent,
     keys: Sequence[bytes],
     seen: BulkSighting,
-    extra: dict[bytes, list[tuple[Any, bytes]]],
+    extras: Extras,
     draft: Draft,
 ) -> None:
+    scope = intent.batch.scope
     waits = draft.waits_for(intent.requires)
     if waits:
         draft.hold(intent, waits)
         for key in keys:  # what stands in their place now is no orphan
-            extra.pop(intent.batch.scope + key, None)
+            extras.take(scope, key)
         return
-    if extra or seen.foreign:
-        scope = intent.batch.scope
-        new = []
+    if seen.foreign or extras.copies:
+        free = []
         for key in keys:
-            identity = scope + key
-            if identity in extra or identity in seen.foreign:
-                _occupied(intent, key, extra.pop(identity, []), seen, draft)
+            if scope + key in seen.foreign or scope + key in extras.copies:
+                _occupied(intent, key, extras.take(scope, key), seen, draft)
             else:
-                new.append(key)
-        keys = new
+                free.append(key)
+        keys = free
+    changed, keys = _changed(keys, extras.only(scope))
+    for old, held in changed.items():
+        _settle(intent, Batch(intent.batch.kind, old, held), seen, draft)
     if keys:
         batch = replace(intent.batch, keys=keys)
         level, note = risk.assess(Verb.CREATE, batch)
@@ -103,18 +103,64 @@ def _missing(
         )
 
 
+def _changed(
+    keys: Sequence[bytes], only: dict[bytes, Any]
+) -> tuple[dict[Any, list[bytes]], Sequence[bytes]]:
+    """The keys that something of ours is at, by its template, and the others."""
+    if not only:
+        return {}, keys
+    changed: dict[Any, list[bytes]] = defaultdict(list)
+    free: list[bytes] = []
+    last, held = None, free
+    for key in keys:
+        old = only.pop(key, None)
+        if old is None:
+            free.append(key)
+            continue
+        if old is not last:  # to hash a template costs more than all the rest
+            last, held = old, changed[old]
+        held.append(key)
+    return changed, free
+
+
+def _settle(intent: BulkIntent, there: Batch, seen: BulkSighting, draft: Draft) -> None:
+    """Artifacts of ours that share a template now, and shall share another: as that is all that
+    tells them apart, they all differ alike."""
+    wanted = replace(intent.batch, keys=there.keys)
+    first = there.keys[0]
+    differing = diff.changes(
+        wanted.kind, wanted.artifact(first).fields, there.artifact(first).fields
+    )
+    verb, reason = decide.settling(wanted.kind, differing)
+    level, note = risk.assess(verb, wanted, differing) if differing else (Risk.NONE, "")
+    draft.operations.append(
+        Operation(
+            verb,
+            wanted,
+            (intent.owner,),
+            reason=reason,
+            origin=intent.origin,
+            proof=ownership.by_tag(seen.tag_text),
+            risk=level,
+            risk_note=note,
+            changes=differing,
+            requires=intent.requires,
+            observed=there,
+        )
+    )
+
+
 def _occupied(
     intent: BulkIntent,
     key: bytes,
-    ours: Sequence[tuple[Any, bytes]],
+    ours: Sequence[Any],
     seen: BulkSighting,
     draft: Draft,
 ) -> None:
-    """One artifact of a batch whose identity is held: the same decision as for any artifact."""
+    """One artifact of a batch whose identity several hold, or others do: the same decision as for
+    any artifact."""
     kind = intent.batch.kind
-    tagged = [
-        Sighting(kind.packing.expand(shared, packed), tag=seen.tag_text) for shared, packed in ours
-    ]
+    tagged = [Sighting(kind.packing.expand(shared, key), tag=seen.tag_text) for shared in ours]
     foreign = seen.foreign.get(intent.batch.scope + key, ())
     single = Intent(
         intent.owner, intent.batch.artifact(key), intent.origin, requires=intent.requires
@@ -122,16 +168,8 @@ def _occupied(
     decide.ensure(Wanted(single, (intent.owner,)), kind, [*tagged, *foreign], draft)
 
 
-def _orphans(
-    kind: ArtifactKind, extra: Mapping[bytes, list[tuple[Any, bytes]]], proof: str, draft: Draft
-) -> None:
-    groups: dict[Any, list[bytes]] = defaultdict(list)
-    for copies in extra.values():
-        for shared, key in copies:
-            groups[shared].append(key)
-    # Bodies come from a set; a plan must not depend on the order in which it gives them up.
-    batches = [Batch(kind, shared, sorted(keys)) for shared, keys in groups.items()]
-    for batch in sorted(batches, key=lambda one: (one.scope, one.keys[0], str(one.template))):
+def _orphans(extras: Extras, proof: str, draft: Draft) -> None:
+    for batch in extras.batches():
         level, note = risk.assess(Verb.DELETE, batch)
         reason = "nothing declares it any more"
         draft.orphans.append(Orphan(batch, (), True, reason, proof))

@@ -34,5 +34,12 @@ class Claim:
     original: Fields | None = None  # settings: the values before we changed them
 
     @property
+    def since(self) -> str:
+        """When it was made, for people to read."""
+        if not self.generation:
+            return "before the first apply"
+        return f"in generation {self.generation}"
+
+    @property
     def fingerprint(self) -> str:
         return fingerprint(self.fields)

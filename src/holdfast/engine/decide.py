@@ -9,7 +9,7 @@ from holdfast.engine.artifact import Artifact, ArtifactKind
 from holdfast.engine.claim import Claim, Provenance
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.observed import Sighting
-from holdfast.engine.plan import Candidate, Conflict, Operation, Orphan, Risk, Verb
+from holdfast.engine.plan import Candidate, Change, Conflict, Operation, Orphan, Risk, Verb
 
 SETTING = "a setting: it always exists, and setting it is what was declared"
 CONFLICT_REMEDY = "change the configuration to match it, remove it by hand, or leave it as it is"
@@ -56,18 +56,22 @@ def _create(want: Wanted, draft: Draft) -> None:
     )
 
 
+def settling(kind: ArtifactKind, differing: Sequence[Change]) -> tuple[Verb, str]:
+    """What makes something of ours as declared, and why."""
+    if not differing:
+        return Verb.KEEP, "as declared"
+    reason = f"{', '.join(change.field for change in differing)} differs"
+    fixed = [change.field for change in differing if change.field in kind.immutable]
+    if fixed:
+        return Verb.REPLACE, f"{reason}; {', '.join(fixed)} cannot be changed in place"
+    return Verb.UPDATE, reason
+
+
 def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft: Draft) -> None:
     """Keep, update or replace what is ours (or a setting) so that it is as declared."""
     artifact = want.intent.artifact
     differing = diff.changes(kind, artifact.fields, seen.artifact.fields)
-    if not differing:
-        verb, reason = Verb.KEEP, "as declared"
-    else:
-        fixed = [change.field for change in differing if change.field in kind.immutable]
-        verb = Verb.REPLACE if fixed else Verb.UPDATE
-        reason = f"{', '.join(change.field for change in differing)} differs"
-        if fixed:
-            reason += f"; {', '.join(fixed)} cannot be changed in place"
+    verb, reason = settling(kind, differing)
     claim = draft.claims.get(artifact.key)
     if verb is Verb.REPLACE and not (proof and ownership.may_replace(kind, seen, claim)):
         draft.hold(

@@ -154,9 +154,11 @@ def _operation_digest(given: Operation) -> str:
     if isinstance(given.subject, Batch):
         # A template is a frozen value whose repr names every field, in order.
         state.update(f"{given.subject.template!r}\n".encode())
+        if isinstance(given.observed, Batch):
+            state.update(f"{given.observed.template!r}\n".encode())
         state.update(b"".join(given.subject.keys))
     else:
-        observed = given.observed.fields if given.observed is not None else None
+        observed = given.observed.fields if isinstance(given.observed, Artifact) else None
         state.update(_canonical(given.subject.key.name, given.subject.fields, observed))
     return state.hexdigest()
 

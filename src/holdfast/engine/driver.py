@@ -44,7 +44,8 @@ class Result:
     done: int
     failures: tuple[Failure, ...] = ()
     notes: tuple[str, ...] = ()
-    remember: Fields | None = None  # what a claim must hold to tell ours from others' next time
+    # What claims must hold to tell ours from others' next time, where the tag alone does not.
+    remember: Mapping[Key, Fields] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

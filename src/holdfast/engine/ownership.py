@@ -51,7 +51,7 @@ def in_force(claim: Claim, epoch: str) -> bool:
 
 
 def _claimed(claim: Claim) -> str:
-    return f"claim: {claim.provenance} in generation {claim.generation}"
+    return f"claim: {claim.provenance} {claim.since}"
 
 
 def untouched(kind: ArtifactKind, sighting: Sighting, claim: Claim | None) -> bool:

@@ -49,7 +49,8 @@ class Operation:
     risk_note: str = ""
     changes: tuple[Change, ...] = ()
     requires: tuple[Key, ...] = ()
-    observed: Artifact | None = None  # update, replace, delete: what is there now
+    # Update, replace, delete: what is there now; of a batch, a batch with the same keys.
+    observed: Artifact | Batch | None = None
     nonce: str = ""  # create: the mark by which a pending claim finds its object again
 
     @property

@@ -140,23 +140,21 @@ def _remembered(
     """Claims that drivers asked for, where the tag alone does not tell all of ours."""
     found: dict[Key, Claim] = {}
     for result in results:
-        subject = result.operation.subject
-        if result.remember is None or not isinstance(subject, Artifact):
-            continue
         operation = result.operation
-        claim = Claim(
-            subject.key,
-            operation.owners,
-            Provenance.CREATED,
-            ClaimState.OWNED,
-            result.remember,
-            operation.origin,
-            generation,
-            epoch=epoch,
-        )
-        known = claims.get(subject.key)
-        if known is None or replace(claim, generation=known.generation) != known:
-            found[subject.key] = claim
+        for key, fields in result.remember.items():
+            claim = Claim(
+                key,
+                operation.owners,
+                Provenance.CREATED,
+                ClaimState.OWNED,
+                fields,
+                operation.origin,
+                generation,
+                epoch=epoch,
+            )
+            known = claims.get(key)
+            if known is None or replace(claim, generation=known.generation) != known:
+                found[key] = claim
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 
-from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.kinds.file import FILE
 from holdfast.engine.observed import Observed, Sighting
@@ -47,7 +47,7 @@ class FileDriver:
 
     def _carry_out(self, operation: Operation) -> Result:
         subject = operation.subject
-        if not isinstance(subject, Artifact):
+        if not isinstance(subject, Artifact) or isinstance(operation.observed, Batch):
             raise TypeError("files come one by one")
         try:
             match operation.verb:

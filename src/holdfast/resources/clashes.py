@@ -34,6 +34,7 @@ def check(resources: Iterable[Resource]) -> Iterator[Finding]:
         lambda r: r.spec.vrf.table,
         "table {} is also the table of",
     )
+    yield from _tunnels(by_kind["Interface"])
     yield from _taken(
         (r for r in by_kind["Hostname"] if r.spec.managed),
         (),
@@ -54,6 +55,19 @@ def _veths(interfaces: list[Resource]) -> Iterator[Finding]:
         if other.spec.veth is None or other.spec.veth.peer != resource.spec.ifname:
             message = f"{other.spec.ifname} would be made by {other} too, as something else"
             yield resource, Fault(("veth", "peer"), message)
+
+
+def _tunnels(interfaces: list[Resource]) -> Iterator[Finding]:
+    """The kernel has one tunnel between two addresses over one link, whatever it carries."""
+    ends: dict[Hashable, Resource] = {}
+    for resource in interfaces:
+        tunnel = resource.spec.ip6tnl
+        if tunnel is None or resource.spec.state == "absent":
+            continue
+        first = ends.setdefault((tunnel.local, tunnel.remote, tunnel.parent), resource)
+        if first is not resource:
+            message = f"{first} has the same local end, remote end and parent"
+            yield resource, Fault(("ip6tnl",), message)
 
 
 def _taken(

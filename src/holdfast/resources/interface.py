@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from holdfast.engine.artifact import Key, Value
 from holdfast.engine.intent import Action, Intent
 from holdfast.engine.kinds.link import TYPES, link
-from holdfast.resources.link_type import Bond, Bridge, Macvlan, Veth, Vlan, Vrf, Vxlan
+from holdfast.resources.link_type import Bond, Bridge, Ip6tnl, Macvlan, Veth, Vlan, Vrf, Vxlan
 from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import (
     Spec,
@@ -25,8 +25,9 @@ from holdfast.resources.values import ifname, mac
 
 # What would be set on the link: meaningless on one that is only observed.
 _SETTINGS = ("adminUp", "mtu", "mac", "master", "alias", "type")
-_NEEDS_FIELDS = ("vlan", "vxlan", "vrf", "veth", "macvlan")
-Detail = Bridge | Vlan | Vxlan | Vrf | Veth | Bond | Macvlan
+_NEEDS_FIELDS = ("vlan", "vxlan", "vrf", "veth", "macvlan", "ip6tnl")
+_IPV6_LEAST_MTU = 1280
+Detail = Bridge | Vlan | Vxlan | Vrf | Veth | Bond | Macvlan | Ip6tnl
 
 
 class Interface(Spec):
@@ -61,6 +62,9 @@ class Interface(Spec):
     veth: Veth | None = optional(nested(Veth), "for `type: veth`")
     bond: Bond | None = optional(nested(Bond), "for `type: bond`")
     macvlan: Macvlan | None = optional(nested(Macvlan), "for `type: macvlan`")
+    ip6tnl: Ip6tnl | None = optional(
+        nested(Ip6tnl), "for `type: ip6tnl`: IPv4 or IPv6 in IPv6, as DS-Lite needs"
+    )
 
     @property
     def observed(self) -> bool:
@@ -70,7 +74,7 @@ class Interface(Spec):
     def parent(self) -> str:
         """The Interface it is stacked on, "" for none."""
         detail = self.detail
-        return detail.parent if isinstance(detail, Vlan | Vxlan | Macvlan) else ""
+        return detail.parent if isinstance(detail, Vlan | Vxlan | Macvlan | Ip6tnl) else ""
 
     @property
     def detail(self) -> Detail | None:
@@ -93,10 +97,23 @@ def check(resource: Resource) -> Iterator[Fault]:
             yield Fault((name,), f"has no meaning here: {fix}")
     if spec.type in _NEEDS_FIELDS and spec.detail is None:
         yield Fault(("type",), f"type {spec.type} needs its fields under `{spec.type}`")
-    if isinstance(spec.detail, Vxlan | Vrf):
+    if isinstance(spec.detail, Vxlan | Vrf | Ip6tnl):
         yield from spec.detail.check()
     if spec.veth is not None and spec.veth.peer == spec.ifname:
         yield Fault(("veth", "peer"), f"{spec.ifname} cannot be its own peer")
+    if spec.type == "ip6tnl":
+        yield from _check_tunnel(spec)
+
+
+def _check_tunnel(spec: Interface) -> Iterator[Fault]:
+    if spec.ifname == "ip6tnl0":
+        message = "the kernel makes ip6tnl0 by itself, together with the first tunnel"
+        yield Fault(("ifname",), f"{message}; it can neither be changed nor deleted")
+    if spec.mac is not None:
+        yield Fault(("mac",), "a tunnel has no hardware address")
+    carries_ipv6_alone = spec.ip6tnl is not None and spec.ip6tnl.mode == "ip6ip6"
+    if carries_ipv6_alone and spec.mtu is not None and spec.mtu < _IPV6_LEAST_MTU:
+        yield Fault(("mtu",), f"must be at least {_IPV6_LEAST_MTU} for IPv6, not {spec.mtu}")
 
 
 def _check_observed(spec: Interface, alias: bool) -> Iterator[Fault]:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from holdfast.engine.artifact import Value
 from holdfast.resources.resource import Fault
 from holdfast.resources.shape import Spec, choice, flag, integer, optional, reference, required
-from holdfast.resources.values import TABLES, Address, address, ifname, route_table
+from holdfast.resources.values import (
+    TABLES,
+    Address,
+    address,
+    encap_limit,
+    ifname,
+    route_table,
+)
 
 BOND_MODES = (
     "balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb",
@@ -103,6 +110,49 @@ class Macvlan(Spec):
 
     def fields(self, ifname: IfnameOf) -> Fields:
         return {"parent": ifname(self.parent), **_declared(mode=self.mode)}
+
+
+class Ip6tnl(Spec):
+    remote: Address = required(address(6), "the other end")
+    local: Address | None = optional(
+        address(6), "source address of the tunnel; without it the kernel picks one for each packet"
+    )
+    parent: str = optional(
+        reference("Interface", empty=True), "the interface to send through", default=""
+    )
+    mode: str = optional(
+        choice("ipip6", "ip6ip6", "any"), "carry IPv4, IPv6 or both", default="any"
+    )
+    # A limit costs an extension header in every packet, which much of the Internet drops.
+    encap_limit: str = optional(
+        encap_limit(), "how many more tunnels may be entered on the way", default="none"
+    )
+    # 0, which is what the kernel takes by itself, loses inner packets of a short lifetime on the
+    # way between the ends.
+    hop_limit: int = optional(
+        integer(0, 255), "hop limit of the outer packets; 0: that of the packet inside", default=64
+    )
+
+    def fields(self, ifname: IfnameOf) -> Fields:
+        return {
+            "local": str(self.local or ""),
+            "remote": str(self.remote),
+            "parent": ifname(self.parent) if self.parent else "",
+            "mode": self.mode,
+            "encap_limit": self.encap_limit,
+            "hop_limit": self.hop_limit,
+        }
+
+    def check(self) -> Iterator[Fault]:
+        for name, end in (("local", self.local), ("remote", self.remote)):
+            if end is None:
+                continue
+            if end.is_unspecified or end.is_loopback or end.is_multicast:
+                yield Fault(("ip6tnl", name), f"{end} cannot be the end of a tunnel")
+            elif end.is_link_local and not self.parent:
+                yield Fault(("ip6tnl", name), f"{end} is link-local: it needs `parent`")
+        if self.local == self.remote:
+            yield Fault(("ip6tnl", "remote"), f"{self.remote} is the local end")
 
 
 def _declared(**fields: Value) -> Fields:

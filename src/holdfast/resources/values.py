@@ -135,6 +135,12 @@ def parse_mark(value: Any) -> int:
     return value
 
 
+def parse_encap_limit(value: Any) -> str:
+    if value != "none" and (type(value) is not int or not 0 <= value <= 255):
+        raise ValueError(f"{value!r} is neither `none` nor a number from 0 to 255")
+    return str(value)
+
+
 def address(family: int = 0) -> Shape:
     shown = f"{_family(family)} address"
     return parsed(lambda text: parse_address(text, family), shown)
@@ -185,3 +191,8 @@ def mark() -> Shape:
         ]
     }
     return Shape(parse_mark, json, f"number, also as 0x…, up to {_MARK_MAX:#x}")
+
+
+def encap_limit() -> Shape:
+    json = {"anyOf": [{"const": "none"}, {"type": "integer", "minimum": 0, "maximum": 255}]}
+    return Shape(parse_encap_limit, json, "`none` or 0 to 255")

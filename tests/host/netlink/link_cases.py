@@ -48,6 +48,32 @@ DECLARED: dict[str, list[dict[str, Value]]] = {
     "macvlan": [
         {"parent": "lan", "mode": mode} for mode in ("private", "vepa", "bridge", "passthru")
     ],
+    "ip6tnl": [
+        {
+            "local": "2001:db8::1",
+            "remote": "2001:db8::2",
+            "parent": "lan",
+            "mode": "ipip6",
+            "encap_limit": "none",
+            "hop_limit": 64,
+        },
+        {
+            "local": "fe80::1",
+            "remote": "fe80::2",
+            "parent": "lan",
+            "mode": "ip6ip6",
+            "encap_limit": "4",
+            "hop_limit": 255,
+        },
+        {
+            "local": "",
+            "remote": "2001:db8::3",
+            "parent": "",
+            "mode": "any",
+            "encap_limit": "0",
+            "hop_limit": 0,
+        },
+    ],
 }
 
 

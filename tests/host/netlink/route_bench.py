@@ -61,7 +61,7 @@ class Bench:
         return self.driver.observe(scope).bulk["route"]
 
     def apply(
-        self, verb: Verb, subject: Artifact | Batch, observed: Artifact | None = None
+        self, verb: Verb, subject: Artifact | Batch, observed: Artifact | Batch | None = None
     ) -> Result:
         (result,) = self.driver.apply(
             [Operation(verb, subject, ("Test/one",), "test", observed=observed)], self._advance
@@ -80,6 +80,9 @@ class Bench:
         seen = route(old, prefix)
         seen = Artifact(seen.key, {**seen.fields, **observed})
         return self.apply(Verb.UPDATE, route(new, prefix), seen)
+
+    def update_many(self, old: RouteTemplate, new: RouteTemplate, *prefixes: str) -> Result:
+        return self.apply(Verb.UPDATE, routes(new, *prefixes), routes(old, *prefixes))
 
     def update_all(
         self, old: RouteTemplate, targets: Iterable[tuple[str, RouteTemplate]]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.engine import ownership
 from holdfast.engine.claim import Provenance
-from holdfast.engine.kinds.route import Nexthop, RouteTemplate, expand, template
-from tests.host.netlink.route_bench import Bench, claim, route, routes
+from holdfast.engine.kinds.route import ROUTE, Nexthop, RouteTemplate, expand, template
+from tests.host.netlink.route_bench import TAG, Bench, claim, route, routes
 from tests.namespace import Namespace
 
 VIA, VIA_8 = (Nexthop("10.0.0.9", "v0"),), (Nexthop("10.0.0.8", "v0"),)
@@ -181,7 +182,7 @@ def test_ipv6_update(bench: Bench, name: str) -> None:
     old, new = CHANGES6[name]
     bench.create(routes(old, PREFIX6))
     result = bench.update(old, new, PREFIX6)
-    assert (result.ok, result.notes, result.remember) == (True, (), None)
+    assert (result.ok, result.notes, result.remember) == (True, (), {})
     assert bench.is_there(new, PREFIX6)
 
 
@@ -202,12 +203,13 @@ def test_ipv6_update_of_a_route_with_anothers_leg(bench: Bench, name: str) -> No
         assert result.notes == (
             f"leg via fe80::f dev v1 of {PREFIX6} is another program's (kernel guard); left alone",
         )
+        wanted = expand(new, packed)
+        foreign = ("via fe80::f dev v1",)
         assert result.remember == {
-            **expand(new, packed).fields,
-            "foreign_nexthops": ("via fe80::f dev v1",),
+            wanted.key: {**wanted.fields, "foreign_nexthops": foreign, "protocol": TAG}
         }
     claims = []
-    if result.remember is not None:
+    if result.remember:
         claims = [
             claim(route(new, PREFIX6), Provenance.CREATED, foreign_nexthops=("via fe80::f dev v1",))
         ]
@@ -242,11 +244,17 @@ def test_a_route_that_begins_with_anothers_leg_is_ours_by_claim(bench: Bench) ->
 def test_a_claim_beside_anothers_legs_is_no_claim_on_them(bench: Bench) -> None:
     wanted = template(6, nexthops=(A,))
     held = claim(
-        route(wanted, PREFIX6), Provenance.CREATED, foreign_nexthops=("via fe80::f dev v1",)
+        route(wanted, PREFIX6),
+        Provenance.CREATED,
+        foreign_nexthops=("via fe80::f dev v1",),
+        protocol=TAG,
     )
     bench.netns.ip(f"-6 route add {PREFIX6} via fe80::f dev v1 proto static")
     seen = bench.observe(routes(wanted, PREFIX6), claims=[held])
-    assert (seen.own, seen.foreign) == (set(), {})
+    assert seen.own == set()
+    ((left,),) = seen.foreign.values()
+    assert left.holder == "protocol static"
+    assert ownership.split(ROUTE, [left], held, "") == ([], [left])
     assert bench.create(routes(wanted, PREFIX6)).failures[0].exists
 
 
@@ -266,7 +274,7 @@ def test_anothers_route_beside_ours_that_is_not_merged_needs_no_claim(bench: Ben
     bench.create(routes(old, PREFIX6))
     bench.netns.ip(f"-6 route append {PREFIX6} dev v1 proto static")
     result = bench.update(old, new, PREFIX6)
-    assert (result.ok, result.remember) == (True, None)
+    assert (result.ok, result.remember) == (True, {})
     assert bench.is_there(new, PREFIX6)
     assert len(bench.show(PREFIX6, "proto static")) == 1
 

@@ -39,12 +39,10 @@ class SeenAddress:
     def key(self) -> Key:
         return self.artifact.key
 
-    def same_network(self, other: SeenAddress) -> bool:
-        return (self.index, self.network, self.prefix_length) == (
-            other.index,
-            other.network,
-            other.prefix_length,
-        )
+    @property
+    def subnet(self) -> tuple[int, bytes, int]:
+        """The network it is in, on its link."""
+        return self.index, self.network, self.prefix_length
 
 
 def decode(body: bytes, dev: str, vrf: int = 0) -> SeenAddress:

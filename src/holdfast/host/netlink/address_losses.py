@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.route import pack_key
 from holdfast.host.netlink import attributes, link_types, side_effects, tags
 from holdfast.host.netlink.address_codec import (
     NO_PREFIX_ROUTE,
@@ -66,10 +69,18 @@ class AddressLosses:
         claimed: IsOurs,
     ) -> None:
         self._sock = sock
-        self._everything = everything
         self._places = places
         self._tag = tag
         self._claimed = claimed
+        self._promotes = cache(promotes_secondaries)
+        self._at_ip: dict[bytes, list[SeenAddress]] = defaultdict(list)
+        self._in_subnet: dict[tuple[int, bytes, int], list[SeenAddress]] = defaultdict(list)
+        self._ipv4_on: dict[int, list[SeenAddress]] = defaultdict(list)
+        for address in everything:
+            self._at_ip[address.ip].append(address)
+            self._in_subnet[address.subnet].append(address)
+            if address.version == 4:
+                self._ipv4_on[address.index].append(address)
 
     def of(self, doomed: Sequence[SeenAddress]) -> Losses:
         losses: Losses = {address.key: self._foreign_secondaries(address) for address in doomed}
@@ -83,33 +94,14 @@ class AddressLosses:
         """The addresses that the kernel deletes together with an IPv4 primary."""
         if primary.version == 6 or primary.flags & SECONDARY:
             return []
-        if promotes_secondaries(self._places[primary.index].name):
-            return []
-        return [
-            other
-            for other in self._everything
-            if other.version == 4 and other.flags & SECONDARY and other.same_network(primary)
-        ]
+        found = [one for one in self._in_subnet[primary.subnet] if one.flags & SECONDARY]
+        return found if found and not self._promotes(self._places[primary.index].name) else []
 
-    def prefix_route(self, address: SeenAddress, leaving: Iterable[SeenAddress]) -> list[str]:
+    def prefix_route(self, address: SeenAddress) -> list[str]:
         """Another's route that the kernel would delete in place of its own prefix route."""
-        if not address.flags & PERMANENT or address.flags & NO_PREFIX_ROUTE:
-            return []
-        gone = {one.key for one in leaving}
-        for other in self._everything:
-            kept = other.flags & (PERMANENT | NO_PREFIX_ROUTE)
-            if other.key not in gone and other.same_network(address) and kept:
-                return []  # the kernel keeps the prefix route for that one
-        route = side_effects.mistaken_prefix_route(
-            self._sock,
-            address.index,
-            address.network,
-            address.prefix_length,
-            self._places[address.index].vrf_table,
-        )
-        if route is None or not side_effects.foreign(route, self._tag, self._claimed):
-            return []
-        return [str(route)]
+        losses: Losses = {address.key: []}
+        self._add_prefix_routes(losses, [address])
+        return losses[address.key]
 
     def _foreign_secondaries(self, address: SeenAddress) -> list[str]:
         return [
@@ -121,44 +113,44 @@ class AddressLosses:
     def _add_sources(self, losses: Losses, doomed: Sequence[SeenAddress], version: int) -> None:
         leaving = {one.key for one in doomed}
         taken = {one.key: [one, *self.secondaries(one)] for one in doomed}
-        gone = {
-            lost.ip: self._places[lost.index].vrf_table
-            for group in taken.values()
-            for lost in group
-            if not self._stays_elsewhere(lost, leaving | {other.key for other in group})
-        }
+        gone: dict[bytes, set[int]] = defaultdict(set)
+        for group in taken.values():
+            with_it = {lost.key for lost in group}
+            for lost in group:
+                if not self._stays_elsewhere(lost, leaving, with_it):
+                    gone[lost.ip].add(self._places[lost.index].vrf_table)
         lost_sources = side_effects.lost_sources(
             self._sock, version, gone, self._tag, self._claimed
         )
+        if not lost_sources:
+            return
         for key, group in taken.items():
-            for ip in {lost.ip for lost in group}:
-                losses[key] += lost_sources.get(ip, [])
+            for source in {(lost.ip, self._places[lost.index].vrf_table) for lost in group}:
+                losses[key] += lost_sources.get(source, [])
 
-    def _stays_elsewhere(self, lost: SeenAddress, leaving: set[Key]) -> bool:
+    def _stays_elsewhere(self, lost: SeenAddress, leaving: set[Key], with_it: set[Key]) -> bool:
         """Whether the same address remains, on this or another link of the same VRF."""
         table = self._places[lost.index].vrf_table
         return any(
-            other.ip == lost.ip
-            and other.key not in leaving
+            other.key not in leaving
+            and other.key not in with_it
             and (other.scope not in ("link", "host") or other.version == 4)
             and not (other.version == 6 and other.flags & TENTATIVE)
             and self._places[other.index].vrf_table == table
-            for other in self._everything
+            for other in self._at_ip[lost.ip]
         )
 
     def _add_last_addresses(self, losses: Losses, doomed: Sequence[SeenAddress]) -> None:
         """The last IPv4 address takes the link's routes and neighbours. One that stays prevents
         that: one that has losses already, or else the first of the doomed."""
-        for index in {one.index for one in doomed}:
-            here = [one for one in doomed if one.index == index]
+        links: dict[int, list[SeenAddress]] = defaultdict(list)
+        for address in doomed:
+            links[address.index].append(address)
+        for index, here in links.items():
             gone = {one.key for one in here}
             gone |= {other.key for one in here for other in self.secondaries(one)}
-            remaining = [
-                other
-                for other in self._everything
-                if other.index == index and other.version == 4 and other.key not in gone
-            ]
-            if remaining or any(losses[one.key] for one in here):
+            remains = any(other.key not in gone for other in self._ipv4_on[index])
+            if remains or any(losses[one.key] for one in here):
                 continue
             losses[here[0].key] += side_effects.lost_with_last_address(
                 self._sock, self._places[index].name, index, self._tag, self._claimed
@@ -166,8 +158,24 @@ class AddressLosses:
 
     def _add_prefix_routes(self, losses: Losses, doomed: Sequence[SeenAddress]) -> None:
         """Asked of one address in each prefix: while that one stays, so does the route."""
-        asked: list[SeenAddress] = []
+        leaving = {one.key for one in doomed}
+        links: dict[int, dict[bytes, SeenAddress]] = defaultdict(dict)
         for address in doomed:
-            if not any(one.same_network(address) for one in asked):
-                asked.append(address)
-                losses[address.key] += self.prefix_route(address, doomed)
+            if self._takes_prefix_route(address, leaving):
+                key = pack_key(address.network, address.prefix_length)
+                links[address.index].setdefault(key, address)
+        for index, asked in links.items():
+            table = self._places[index].vrf_table
+            taken = side_effects.mistaken_prefix_routes(self._sock, index, set(asked), table)
+            for key, route in taken.items():
+                if side_effects.foreign(route, self._tag, self._claimed):
+                    losses[asked[key].key].append(str(route))
+
+    def _takes_prefix_route(self, address: SeenAddress, leaving: set[Key]) -> bool:
+        """Whether the kernel looks for a prefix route to delete: it keeps it for others in it."""
+        if not address.flags & PERMANENT or address.flags & NO_PREFIX_ROUTE:
+            return False
+        return not any(
+            other.key not in leaving and other.flags & (PERMANENT | NO_PREFIX_ROUTE)
+            for other in self._in_subnet[address.subnet]
+        )

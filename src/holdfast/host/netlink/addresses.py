@@ -1,5 +1,5 @@
-"""Addresses: tagged by IFA_PROTO, re-read before every delete because the kernel's delete ignores
-the tag."""
+"""Addresses: tagged by IFA_PROTO, re-read just before they are deleted because the kernel's delete
+ignores the tag."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host.netlink import address_codec, attributes, steps, tags
-from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR, SeenAddress
-from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace, read_places
+from holdfast.host.netlink import address_codec, steps, tags
+from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_NEWADDR, SeenAddress
+from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace
+from holdfast.host.netlink.address_read import AddressReader
 from holdfast.host.netlink.link_codec import find_index
-from holdfast.host.netlink.socket import CREATE, EXCL, REPLACE, NetlinkError, NetlinkSocket
+from holdfast.host.netlink.socket import CREATE, EXCL, REPLACE, NetlinkError, NetlinkSocket, Request
 
 _GONE = (errno.EADDRNOTAVAIL, errno.ENODEV)
 
@@ -29,10 +30,11 @@ class AddressDriver:
         # What the last observation knew to be ours without a tag. Without one, all that is
         # untagged counts as somebody else's.
         self._claims: Mapping[Key, Claim] = {}
+        self._reader = AddressReader(sock)
 
     def observe(self, scope: Scope) -> Observed:
         self._claims = tags.untagged(scope.claims, self._tag)
-        everything, places = self._read()
+        everything, places = AddressReader(self._sock).read()
         own = [a for a in everything if a.protocol == self._tag or a.key in self._claims]
         orphans = [address for address in own if address.key not in scope.keys]
         losses = self._losses(everything, places).of(orphans) if orphans else {}
@@ -59,6 +61,7 @@ class AddressDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
+        self._reader = AddressReader(self._sock)
         leaving = {
             operation.subject.key
             for operation in operations
@@ -76,19 +79,9 @@ class AddressDriver:
                 case _:
                     return steps.done(operation)
 
-        return steps.carry_out(operations, progress, step)
-
-    def _read(self) -> tuple[list[SeenAddress], dict[int, LinkPlace]]:
-        # Addresses first: one whose link is then unknown went away with that link meanwhile.
-        bodies = self._sock.dump(RTM_GETADDR, bytes(8), "addresses")
-        places = read_places(self._sock)
-        indexed = ((body, attributes.to_int(body[4:8])) for body in bodies)
-        found = [
-            address_codec.decode(body, places[index].name, places[index].vrf_table)
-            for body, index in indexed
-            if index in places
-        ]
-        return found, places
+        return steps.carry_out(
+            operations, progress, step, lambda group: self._delete_together(group, leaving)
+        )
 
     def _losses(
         self, everything: Sequence[SeenAddress], places: Mapping[int, LinkPlace]
@@ -108,8 +101,38 @@ class AddressDriver:
             return steps.done(operation)
         return steps.failed(operation, str(error), exists=error.errno == errno.EEXIST)
 
+    def _delete_together(
+        self, operations: Sequence[Operation], leaving: set[Key]
+    ) -> list[Result] | None:
+        """A few deletes after one reading. None, and nothing touched, where any of them would take
+        something along: then each needs to see what the one before it has done."""
+        everything, places = self._reader.read()
+        there = {address.key: address for address in reversed(everything)}
+        results: list[Result] = []
+        doomed: list[tuple[int, SeenAddress]] = []
+        for operation in operations:
+            seen = there.get(steps.single(operation).key)
+            departures = self._departures(operation, seen) if seen is not None else []
+            if seen is not None and not departures:
+                doomed.append((len(results), seen))
+            results.append(
+                steps.changed(operation, departures) if departures else steps.done(operation)
+            )
+        losses = self._losses(everything, places)
+        addresses = [seen for _, seen in doomed]
+        if any(losses.of(addresses).values()) or any(
+            swept.key not in leaving for seen in addresses for swept in losses.secondaries(seen)
+        ):
+            return None
+        requests = [Request(RTM_DELADDR, 0, address_codec.delete_body(seen)) for seen in addresses]
+        for index, error in self._sock.transact(requests).items():
+            if error.errno not in _GONE:
+                at, _ = doomed[index]
+                results[at] = steps.failed(operations[at], str(error))
+        return results
+
     def _delete(self, operation: Operation, artifact: Artifact, leaving: set[Key]) -> Result:
-        everything, places = self._read()
+        everything, places = self._reader.read()
         seen = _find(everything, artifact.key)
         if seen is None:
             return steps.done(operation)
@@ -124,7 +147,7 @@ class AddressDriver:
         return self._put_back(operation, swept)
 
     def _change(self, operation: Operation, artifact: Artifact) -> Result:
-        everything, places = self._read()
+        everything, places = self._reader.read()
         seen = _find(everything, artifact.key)
         if seen is None:
             return self._create(operation, artifact)
@@ -161,15 +184,16 @@ class AddressDriver:
         only_prefix_route: bool = False,
     ) -> Result | None:
         """Why an address is left alone after all."""
-        departures = steps.departures(steps.planned_for(operation, self._tag), seen.artifact.fields)
+        departures = self._departures(operation, seen)
         if departures:
             return steps.changed(operation, departures)
-        lost = (
-            losses.prefix_route(seen, [seen]) if only_prefix_route else losses.of([seen])[seen.key]
-        )
+        lost = losses.prefix_route(seen) if only_prefix_route else losses.of([seen])[seen.key]
         if lost:
             return steps.failed(operation, f"would take what others made: {'; '.join(lost)}")
         return None
+
+    def _departures(self, operation: Operation, seen: SeenAddress) -> list[str]:
+        return steps.departures(steps.planned_for(operation, self._tag), seen.artifact.fields)
 
     def _remove(self, seen: SeenAddress) -> NetlinkError | None:
         error = steps.send(self._sock, RTM_DELADDR, 0, address_codec.delete_body(seen))

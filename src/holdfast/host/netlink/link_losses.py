@@ -13,7 +13,7 @@ from holdfast.host.netlink.socket import NetlinkSocket
 
 def lost_with_link(sock: NetlinkSocket, name: str, tag: int, ours: IsOurs) -> list[str]:
     """The kernel deletes the links above a link, and the other end of a pair, along with it; its
-    ports stay but are let go."""
+    ports stay but are let go, and tunnels through it stay but lead nowhere."""
     links = _read(sock)
     lost: list[str] = []
     gone = [name]
@@ -22,7 +22,8 @@ def lost_with_link(sock: NetlinkSocket, name: str, tag: int, ours: IsOurs) -> li
             if other in gone:
                 continue
             if lower in (fields.get("parent"), fields.get("peer")):
-                gone.append(other)
+                if fields["type"] != "ip6tnl":
+                    gone.append(other)
                 if lower == fields.get("parent") and not ours(Key("link", other)):
                     lost.append(f"link {other}, which stands on {lower}")
             elif fields.get("master") == lower and not ours(Key("link", other)):

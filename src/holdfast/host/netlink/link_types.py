@@ -49,14 +49,7 @@ def linkinfo(kind: str, fields: Fields, index_of: Indexes) -> bytes:
     return attributes.nested(IFLA_LINKINFO, *parts)
 
 
-def changes_whole(kind: str, field: str) -> bool:
-    """Whether a message that changes this one field has to say all the others of the type."""
-    return kind == "ip6tnl" and (kind, field) in _ENCODERS
-
-
-def changed_tunnel(
-    link: dict[int, bytes], field: str, value: Value, index_of: Indexes
-) -> bytes:
+def changed_tunnel(link: dict[int, bytes], field: str, value: Value, index_of: Indexes) -> bytes:
     """IFLA_LINKINFO of an observed tunnel with one field changed."""
     before = _data(link)
     after = attributes.parse(_ENCODERS["ip6tnl", field](value, index_of))

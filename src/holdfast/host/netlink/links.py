@@ -114,8 +114,7 @@ class LinkDriver:
             case Verb.UPDATE:
                 return self._update(operation, artifact)
             case Verb.REPLACE:
-                removed = self._delete(operation, artifact)
-                return self._create(operation, artifact) if removed.ok else removed
+                return self._replace(operation, artifact)
             case Verb.DELETE:
                 return self._delete(operation, artifact)
             case _:
@@ -185,6 +184,14 @@ class LinkDriver:
             return steps.done(operation)
         return steps.failed(operation, str(error))
 
+    def _replace(self, operation: Operation, artifact: Artifact) -> Result:
+        peer = str(artifact.fields.get("peer", ""))
+        if peer and peer != steps.before(operation).fields.get("peer") and self._find(peer):
+            # Found out only by the create, when the old pair would be gone.
+            return steps.failed(operation, f"the peer cannot be made: there is a link {peer}")
+        removed = self._delete(operation, artifact)
+        return self._create(operation, artifact) if removed.ok else removed
+
     def _find(self, name: str) -> SeenLink | None:
         body = link_codec.find_link(self._sock, name)
         if body is None:
@@ -207,13 +214,20 @@ class LinkDriver:
         for field in _SETTABLE:
             if field not in wanted or (field == "up" and goes_down):
                 continue
-            if field == "master" and was_up and self._cycles(seen, str(wanted[field])):
+            if field == "mac" and (lost := self._lost_with_mac(seen)):
+                problems.append(f"mac {wanted[field]}: would take what others made: {lost}")
+            elif field == "master" and was_up and self._cycles(seen, str(wanted[field])):
                 problems += self._set_while_down(field, wanted[field], seen)
             else:
                 problems += self._send(field, wanted[field], seen)
         if goes_down and "master" in wanted:
             problems += self._send("up", False, seen)  # a bond takes its members up
         return problems
+
+    def _lost_with_mac(self, seen: SeenLink) -> str:
+        name = seen.artifact.key.name
+        lost = side_effects.lost_with_mac(self._sock, name, seen.index, self._tag, self._is_ours)
+        return "; ".join(lost)
 
     def _cycles(self, seen: SeenLink, master: str) -> bool:
         masters = (master, str(seen.artifact.fields["master"]))
@@ -239,7 +253,7 @@ class LinkDriver:
         flags, change = (IFF_UP if value else 0, IFF_UP) if field == "up" else (0, 0)
         try:
             body = header(seen.index, flags, change)
-            if link_types.changes_whole(seen.kind, field):
+            if seen.kind == "ip6tnl" and field in TYPES[seen.kind]:
                 body += self._encode_for_tunnel(field, value, seen.index)
             else:
                 body += self._encode(field, value, seen.kind)

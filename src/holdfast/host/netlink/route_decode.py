@@ -134,6 +134,17 @@ class Reader:
             found = self._templates[shared] = self._template(body)
         return found, key_of(body)
 
+    def group(self, bodies: Iterable[bytes]) -> dict[RouteTemplate, list[bytes]]:
+        """The keys of very many routes by their template."""
+        groups: dict[RouteTemplate, list[bytes]] = {}
+        last, keys = None, []
+        for body in bodies:
+            shared, key = self.read(body)
+            if shared is not last:  # to hash a template costs more than all the rest
+                last, keys = shared, groups.setdefault(shared, [])
+            keys.append(key)
+        return groups
+
     def _template(self, body: bytes) -> RouteTemplate:
         _, _, source_length, tos, table, _, _, kind, flags = RTMSG.unpack_from(body)
         family = family_of(body)

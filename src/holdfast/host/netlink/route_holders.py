@@ -69,8 +69,8 @@ def find_holders(
                 part = shared.own_part(body)
                 if part is not None:
                     seen.own.add(part)
-            else:
-                found[identity].append(_sighting(route, key, protocol_of(body)))
+                    continue
+            found[identity].append(_sighting(route, key, protocol_of(body)))
         for identity, sightings in found.items():
             seen.foreign[identity] = _meant(sightings, claims.get(identity))
 

@@ -68,7 +68,11 @@ class Gateways:
         answer = self.sock.get(
             Request(RTM_GETROUTE, 0, header + attributes.attribute(RTA_DST, packed))
         )
-        if isinstance(answer, NetlinkError) or TYPES[answer[7]] != "unicast":
+        if isinstance(answer, NetlinkError):
+            if not answer.errno:  # nothing was said of the gateway
+                raise DriverError(f"cannot look up gateway {gateway}: {answer}")
+            return ""
+        if TYPES[answer[7]] != "unicast":
             return ""
         found = attributes.parse(answer, 12)
         if RTA_GATEWAY in found or RTA_VIA in found or RTA_OIF not in found:

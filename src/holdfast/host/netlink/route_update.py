@@ -1,4 +1,4 @@
-"""One route on its way from what it is to what it shall be.
+"""Routes on their way from one template to another.
 
 NLM_F_REPLACE is never used: it hits the first route of a destination and metric, whoever made it.
 The new is put beside the old, and then the old is deleted under the guard of its protocol.
@@ -7,11 +7,12 @@ The new is put beside the old, and then the old is deleted under the guard of it
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.engine.artifact import Artifact, Fields, Key
+from holdfast.engine.artifact import Batch, Fields, Key
 from holdfast.engine.driver import Failure, Result
-from holdfast.engine.kinds.route import Nexthop, RouteTemplate, template_of
+from holdfast.engine.kinds.route import Nexthop, RouteTemplate, expand, template_of
 from holdfast.engine.plan import Operation
 from holdfast.host.netlink.names import LinkNames
 from holdfast.host.netlink.route_codec import LOOPBACK, Leg
@@ -19,40 +20,57 @@ from holdfast.host.netlink.route_delete import target_of
 from holdfast.host.netlink.route_read import legs_of
 from holdfast.host.netlink.socket import NetlinkError
 
+# So many are made before their old ones are deleted: enough for the batches of the socket to
+# overlap, few enough for the two to stand side by side only for a moment.
+_CHUNK = 10_000
+
 
 @dataclass(slots=True)
 class Update:
     operation: Operation
-    name: Key
-    key: bytes
+    keys: Sequence[bytes]
     old: RouteTemplate
     new: RouteTemplate
-    protocol: int  # of the old one; the new one carries our tag
-    old_legs: list[Leg] = field(default_factory=list)
+    protocol: int  # of the old ones; the new ones carry our tag
+    old_legs: list[Leg] | None = None  # None: the old ones went with their link
     new_legs: list[Leg] = field(default_factory=list)
-    failure: Failure | None = None
+    failures: dict[bytes, Failure] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    remember: Fields | None = None
+    remember: dict[Key, Fields] = field(default_factory=dict)
 
-    def fail(self, error: NetlinkError) -> None:
-        self.failure = Failure(self.name, error.text, error.errno == errno.EEXIST)
+    def fail(self, key: bytes, error: NetlinkError) -> None:
+        name = expand(self.new, key).key
+        self.failures[key] = Failure(name, error.text, error.errno == errno.EEXIST)
+
+    def fail_all(self, why: str) -> None:
+        self.failures = {key: Failure(expand(self.new, key).key, why) for key in self.keys}
+
+    def unfailed(self, keys: Sequence[bytes]) -> Sequence[bytes]:
+        return [key for key in keys if key not in self.failures] if self.failures else keys
 
     def result(self) -> Result:
-        failures = (self.failure,) if self.failure is not None else ()
-        return Result(self.operation, 1 - len(failures), failures, tuple(self.notes), self.remember)
+        done = len(self.keys) - len(self.failures)
+        failures = tuple(self.failures.values())
+        return Result(self.operation, done, failures, tuple(self.notes), self.remember)
 
 
-def prepare(operation: Operation, artifact: Artifact, tag: int, names: LinkNames) -> Update:
-    new, key = template_of(artifact)
+def prepare(operation: Operation, tag: int, names: LinkNames) -> Update:
+    """An update whose new legs cannot be made has failed already."""
+    subject = operation.subject
+    if isinstance(subject, Batch):
+        new, keys = subject.template, subject.keys
+    else:
+        new, key = template_of(subject)
+        keys = [key]
     target = target_of(operation, tag)
-    update = Update(operation, artifact.key, key, target.shared, new, target.protocol)
+    update = Update(operation, keys, target.shared, new, target.protocol)
     legs = legs_of(new, names.indexes)
     if isinstance(legs, str):
-        update.failure = Failure(artifact.key, legs)
+        update.fail_all(legs)
         return update
     update.new_legs = _whole(new, legs)
     old_legs = legs_of(target.shared, names.indexes)
-    if not isinstance(old_legs, str):  # otherwise it went with its link
+    if not isinstance(old_legs, str):
         update.old_legs = _whole(target.shared, old_legs)
     return update
 
@@ -62,3 +80,8 @@ def _whole(shared: RouteTemplate, legs: list[Leg]) -> list[Leg]:
     if shared.family == 6 and not legs:
         return [Leg(Nexthop(dev="lo"), LOOPBACK)]
     return legs
+
+
+def chunks(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    for start in range(0, len(keys), _CHUNK):
+        yield keys[start : start + _CHUNK]

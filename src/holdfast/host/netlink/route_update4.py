@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import errno
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, scope
+from holdfast.engine.kinds.route import ROUTE, RouteTemplate, scope
+from holdfast.errors import DriverError
 from holdfast.host.netlink.names import LinkNames
 from holdfast.host.netlink.route_codec import (
     RTM_DELROUTE,
@@ -17,10 +18,10 @@ from holdfast.host.netlink.route_codec import (
     created,
     deleted,
 )
-from holdfast.host.netlink.route_decode import Reader, protocol_of, select
+from holdfast.host.netlink.route_decode import Reader, protocol_of, select, settle
 from holdfast.host.netlink.route_read import dump_routes
 from holdfast.host.netlink.route_shared import same_leg
-from holdfast.host.netlink.route_update import Update
+from holdfast.host.netlink.route_update import Update, chunks
 from holdfast.host.netlink.socket import APPEND, CREATE, EXCL, NetlinkSocket, Request
 
 
@@ -29,68 +30,169 @@ class Alias(NamedTuple):
     shared: RouteTemplate
 
 
+class One(NamedTuple):
+    """One route of an update."""
+
+    update: Update
+    key: bytes
+
+    @property
+    def identity(self) -> bytes:
+        return scope(self.update.new) + self.key
+
+
 def update_aliases(
-    sock: NetlinkSocket, tag: int, names: LinkNames, updates: Sequence[Update]
+    sock: NetlinkSocket,
+    tag: int,
+    names: LinkNames,
+    updates: Sequence[Update],
+    progress: Callable[[int], None],
 ) -> None:
-    """Make before break, at the place in the list where the old one stands."""
-    aliases = _aliases(sock, names, updates)
-    made: list[tuple[Update, Request]] = []
-    removed: list[tuple[Update, Request]] = []
+    """Make before break, at the place in the list where the old one stands.
+
+    A route that stands alone and is as it was observed has no place to lose: those are changed
+    many at a time. All others are looked at one by one.
+    """
+    tables: dict[int, list[Update]] = defaultdict(list)
     for update in updates:
-        there = aliases[scope(update.new) + update.key]
-        place = _place(update, there)
-        body = created(update.new, update.new_legs, tag).bodies([update.key])[0]
-        if place is None:
-            made.append((update, Request(RTM_NEWROUTE, CREATE | EXCL, body)))
+        tables[update.new.table].append(update)
+    for table, members in tables.items():
+        keys = set().union(*(update.keys for update in members))
+        try:
+            bodies = settle(select(dump_routes(sock, 4, table=table), 4, keys), 4)
+        except DriverError as error:
+            for update in members:
+                update.fail_all(str(error))
             continue
-        shape = deleted(there[place].shared, update.old_legs, update.protocol)[0]
-        delete = Request(RTM_DELROUTE, 0, shape.bodies([update.key])[0])
+        alone, others = _sort_out(bodies, members, tag, names)
+        # First, because more can go wrong with what has been read of them.
+        _update_in_place(sock, tag, others, _aliases(bodies, others, names))
+        progress(len(others))
+        for update, apart in alone:
+            _update_alone(sock, tag, update, apart, progress)
+
+
+def _sort_out(
+    bodies: Sequence[bytes], updates: Sequence[Update], tag: int, names: LinkNames
+) -> tuple[list[tuple[Update, Sequence[bytes]]], list[One]]:
+    """Own routes that are exactly as observed and the only ones of their destination and metric,
+    and the others."""
+    expected = [_as_observed(update, tag) for update in updates]
+    meant = set().union(*expected)
+    reader = Reader(names.names)
+    beside = (reader.read(body) for body in bodies if body not in meant)
+    crowded = {scope(shared) + key for shared, key in beside}
+    there = meant.intersection(bodies)
+    alone: list[tuple[Update, Sequence[bytes]]] = []
+    others: list[One] = []
+    for update, wanted in zip(updates, expected, strict=True):
+        keys = update.keys if wanted else ()
+        if crowded or not there.issuperset(wanted):
+            identities = scope(update.new)
+            keys = [
+                key
+                for key, body in zip(keys, wanted, strict=True)
+                if body in there and identities + key not in crowded
+            ]
+        alone.append((update, keys))
+        if len(keys) < len(update.keys):
+            others += [One(update, key) for key in _without(update.keys, keys)]
+    return alone, others
+
+
+def _as_observed(update: Update, tag: int) -> list[bytes]:
+    """The bodies of the routes to be changed, where they are ours by tag and their links exist."""
+    if update.protocol != tag or update.old_legs is None:
+        return []
+    return created(update.old, update.old_legs, tag).bodies(update.keys)
+
+
+def _without(keys: Sequence[bytes], some: Sequence[bytes]) -> Sequence[bytes]:
+    left = set(keys).difference(some)
+    return [key for key in keys if key in left]
+
+
+def _update_alone(
+    sock: NetlinkSocket,
+    tag: int,
+    update: Update,
+    keys: Sequence[bytes],
+    progress: Callable[[int], None],
+) -> None:
+    new = created(update.new, update.new_legs, tag)
+    (old,) = deleted(update.old, update.old_legs or (), update.protocol)
+    for chunk in chunks(keys):
+        made = (Request(RTM_NEWROUTE, CREATE | APPEND, body) for body in new.stream(chunk))
+        for index, error in sock.transact(made).items():
+            if error.errno != errno.EEXIST:  # the very same alias, protocol included, is there
+                update.fail(chunk[index], error)
+        doomed = update.unfailed(chunk)
+        removed = (Request(RTM_DELROUTE, 0, body) for body in old.stream(doomed))
+        for index, error in sock.transact(removed).items():
+            if error.errno != errno.ESRCH:
+                update.fail(doomed[index], error)
+        progress(len(chunk))
+
+
+def _update_in_place(
+    sock: NetlinkSocket, tag: int, ones: Sequence[One], aliases: Mapping[bytes, Sequence[Alias]]
+) -> None:
+    made: list[tuple[One, Request]] = []
+    removed: list[tuple[One, Request]] = []
+    for one in ones:
+        update = one.update
+        there = aliases.get(one.identity, ())
+        place = _place(one, there)
+        (body,) = created(update.new, update.new_legs, tag).bodies([one.key])
+        if place is None:
+            made.append((one, Request(RTM_NEWROUTE, CREATE | EXCL, body)))
+            continue
+        (shape,) = deleted(there[place].shared, update.old_legs or (), update.protocol)
+        delete = Request(RTM_DELROUTE, 0, shape.bodies([one.key])[0])
         if place > 0 or len(there) == 1:
-            made.append((update, Request(RTM_NEWROUTE, CREATE | APPEND, body)))
-            removed.append((update, delete))
+            made.append((one, Request(RTM_NEWROUTE, CREATE | APPEND, body)))
+            removed.append((one, delete))
         elif not _delete_would_match(update.old, update.new):
             # Behind the others it would no longer be in effect, so it goes in front.
-            made.append((update, Request(RTM_NEWROUTE, CREATE, body)))
-            removed.append((update, delete))
+            made.append((one, Request(RTM_NEWROUTE, CREATE, body)))
+            removed.append((one, delete))
         else:
-            _swap(sock, update, delete, body, there[place].body)
-    failed = sock.transact([request for _, request in made])
-    for index, error in failed.items():
-        update, request = made[index]
+            _swap(sock, one, delete, body, there[place].body)
+    for index, error in sock.transact([request for _, request in made]).items():
+        one, request = made[index]
         # Without EXCL, EEXIST means that the very same alias, protocol included, is there already.
         if error.errno != errno.EEXIST or request.flags & EXCL:
-            update.fail(error)
-    removed = [(update, request) for update, request in removed if update.failure is None]
+            one.update.fail(one.key, error)
+    removed = [(one, request) for one, request in removed if one.key not in one.update.failures]
     for index, error in sock.transact([request for _, request in removed]).items():
         if error.errno != errno.ESRCH:
-            removed[index][0].fail(error)
+            one, _ = removed[index]
+            one.update.fail(one.key, error)
 
 
 def _aliases(
-    sock: NetlinkSocket, names: LinkNames, updates: Sequence[Update]
-) -> dict[bytes, list[Alias]]:
-    tables: dict[int, set[bytes]] = defaultdict(set)
-    for update in updates:
-        tables[update.new.table].add(update.key)
+    bodies: Sequence[bytes], ones: Sequence[One], names: LinkNames
+) -> Mapping[bytes, Sequence[Alias]]:
     reader = Reader(names.names)
     found: dict[bytes, list[Alias]] = defaultdict(list)
-    for table, keys in tables.items():
-        for body in select(dump_routes(sock, 4, table=table), 4, keys):
-            shared, key = reader.read(body)
-            if not (isinstance(shared, OddTemplate) and shared.tos):
-                found[scope(shared) + key].append(Alias(body, shared))
+    for body in select(bodies, 4, {one.key for one in ones}):
+        shared, key = reader.read(body)
+        if not (isinstance(shared, OddTemplate) and shared.tos):
+            found[scope(shared) + key].append(Alias(body, shared))
     return found
 
 
-def _place(update: Update, aliases: Sequence[Alias]) -> int | None:
+def _place(one: One, aliases: Sequence[Alias]) -> int | None:
     """Where the route that was observed stands; None where it is gone."""
-    wanted = expand(update.old, update.key).fields
+    wanted = _compared(one.update.old)
     for place, (body, shared) in enumerate(aliases):
-        seen = expand(shared, update.key).fields
-        same = all(seen[name] == wanted[name] for name in ROUTE.fields)
-        if same and protocol_of(body) == update.protocol:
+        if _compared(shared) == wanted and protocol_of(body) == one.update.protocol:
             return place
     return None
+
+
+def _compared(shared: RouteTemplate) -> tuple[object, ...]:
+    return tuple(getattr(shared, name) for name in ROUTE.fields)
 
 
 def _delete_would_match(old: RouteTemplate, new: RouteTemplate) -> bool:
@@ -106,9 +208,9 @@ def _delete_would_match(old: RouteTemplate, new: RouteTemplate) -> bool:
     )
 
 
-def _swap(sock: NetlinkSocket, update: Update, delete: Request, new: bytes, old: bytes) -> None:
+def _swap(sock: NetlinkSocket, one: One, delete: Request, new: bytes, old: bytes) -> None:
     """In front of others' aliases, where a delete could not tell the old from the new."""
     failed = sock.transact([delete, Request(RTM_NEWROUTE, CREATE, new)])
     if 1 in failed and failed[1].errno != errno.EEXIST:
-        update.fail(failed[1])
+        one.update.fail(one.key, failed[1])
         sock.transact([Request(RTM_NEWROUTE, CREATE, old)])

@@ -4,21 +4,27 @@ one route whoever adds them, and refuses a second leg through the same gateway a
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from holdfast.engine.kinds.route import RouteTemplate, expand, scope
+from holdfast.errors import DriverError
 from holdfast.host.netlink.names import LinkNames
 from holdfast.host.netlink.route_codec import (
     RTM_DELROUTE,
     RTM_NEWROUTE,
     Leg,
+    Shape,
     appended,
     deleted,
 )
-from holdfast.host.netlink.route_delete import left_alone, legs_at
+from holdfast.host.netlink.route_decode import Reader, select
+from holdfast.host.netlink.route_delete import left_alone
+from holdfast.host.netlink.route_read import dump_routes
 from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, among, same_leg
-from holdfast.host.netlink.route_update import Update
+from holdfast.host.netlink.route_update import Update, chunks
 from holdfast.host.netlink.socket import APPEND, CREATE, NetlinkSocket, Request
 
 
@@ -35,9 +41,10 @@ def plan_legs(update: Update) -> Steps:
     from the first one that is out of place."""
     old, new = update.old, update.new
     kept = 0
-    doomed = list(update.old_legs)
+    old_legs = update.old_legs or []
+    doomed = list(old_legs)
     if (old.type, old.prefsrc, old.mtu) == (new.type, new.prefsrc, new.mtu):
-        rest = iter(update.old_legs)
+        rest = iter(old_legs)
         for leg in update.new_legs:
             match = next((have for have in rest if _equal(leg, have)), None)
             if match is None:
@@ -47,7 +54,7 @@ def plan_legs(update: Update) -> Steps:
     wanted = update.new_legs[kept:]
     first = 0
     while first < len(wanted) and not among(
-        wanted[first].nexthop, [leg.nexthop for leg in update.old_legs]
+        wanted[first].nexthop, [leg.nexthop for leg in old_legs]
     ):
         first += 1
     return Steps(wanted[:first], doomed, wanted[first:])
@@ -59,70 +66,115 @@ def _equal(one: Leg, other: Leg) -> bool:
     )
 
 
-def update_legs(sock: NetlinkSocket, tag: int, names: LinkNames, updates: Sequence[Update]) -> None:
-    steps = [(update, plan_legs(update)) for update in updates]
-    _append_first(sock, tag, steps)
-    steps = [(update, step) for update, step in steps if update.failure is None]
-    swapped: list[tuple[Update, Request]] = []
-    for update, step in steps:
-        swapped += [
-            (update, _delete(update, update.old, leg, update.protocol)) for leg in step.doomed
-        ]
-        swapped += [(update, _append(update, update.new, leg, tag)) for leg in step.last]
-    for index, error in sock.transact([request for _, request in swapped]).items():
-        update, request = swapped[index]
-        if request.kind == RTM_NEWROUTE or error.errno != errno.ESRCH:
-            update.fail(error)
-    restored = [
-        _append(update, update.old, leg, update.protocol)
-        for update, step in steps
-        if update.failure is not None
-        for leg in step.doomed
-    ]
-    sock.transact(restored)  # what was not deleted answers EEXIST
-    _tell_others_legs(sock, names, [update for update in updates if update.failure is None])
-
-
-def _append_first(sock: NetlinkSocket, tag: int, steps: Sequence[tuple[Update, Steps]]) -> None:
-    """Where one leg of a route is refused, the others are taken back, and the old ones stay."""
-    made = [(update, leg) for update, step in steps for leg in step.first]
-    failed = sock.transact([_append(update, update.new, leg, tag) for update, leg in made])
-    for index, error in failed.items():
-        made[index][0].fail(error)
-    sock.transact(
-        [
-            _delete(update, update.new, leg, tag)
-            for index, (update, leg) in enumerate(made)
-            if update.failure is not None and index not in failed
-        ]
-    )
-
-
-def _append(update: Update, shared: RouteTemplate, leg: Leg, protocol: int) -> Request:
-    body = appended(shared, leg, protocol).bodies([update.key])[0]
-    return Request(RTM_NEWROUTE, CREATE | APPEND, body)
-
-
-def _delete(update: Update, shared: RouteTemplate, leg: Leg, protocol: int) -> Request:
-    body = deleted(shared, [leg], protocol)[0].bodies([update.key])[0]
-    return Request(RTM_DELROUTE, 0, body)
-
-
-def _tell_others_legs(sock: NetlinkSocket, names: LinkNames, updates: Sequence[Update]) -> None:
-    """Legs that are still beside ours were refused to us by the kernel: they are others'."""
-    there = legs_at(sock, names, [(update.new, update.key) for update in updates])
+def update_legs(
+    sock: NetlinkSocket,
+    tag: int,
+    names: LinkNames,
+    updates: Sequence[Update],
+    progress: Callable[[int], None],
+) -> None:
     for update in updates:
-        own = [leg.nexthop for leg in update.new_legs]
-        others = [
-            leg
-            for route in there[scope(update.new) + update.key]
-            if any(among(leg, own) for leg in route)
-            for leg in route
-            if not among(leg, own)
-        ]
-        if others:
-            update.notes += [left_alone(leg, update.key) for leg in others]
-            update.remember = {
-                **expand(update.new, update.key).fields,
-                FOREIGN_NEXTHOPS: tuple(str(leg) for leg in others),
+        steps = plan_legs(update)
+        for chunk in chunks(update.keys):
+            _append_first(sock, tag, update, steps.first, chunk)
+            _swap(sock, tag, update, steps, update.unfailed(chunk))
+            progress(len(chunk))
+    _tell_others_legs(sock, tag, names, updates)
+
+
+def _append_first(
+    sock: NetlinkSocket, tag: int, update: Update, legs: Sequence[Leg], keys: Sequence[bytes]
+) -> None:
+    """Where one leg of a route is refused, the others are taken back, and the old ones stay."""
+    failed = sock.transact(_in_turn(keys, [_append(update.new, leg, tag) for leg in legs]))
+    for index, error in failed.items():
+        update.fail(keys[index // len(legs)], error)
+    taken_back = [
+        Request(RTM_DELROUTE, 0, shape.bodies([keys[at]])[0])
+        for at in sorted({index // len(legs) for index in failed})
+        for number, leg in enumerate(legs)
+        if at * len(legs) + number not in failed
+        for shape in deleted(update.new, [leg], tag)
+    ]
+    sock.transact(taken_back)
+
+
+def _swap(
+    sock: NetlinkSocket, tag: int, update: Update, steps: Steps, keys: Sequence[bytes]
+) -> None:
+    """The old legs out, those in that could not be beside them. A route that fails gets its old
+    legs back."""
+    shapes = [
+        _Message(RTM_DELROUTE, 0, shape)
+        for leg in steps.doomed
+        for shape in deleted(update.old, [leg], update.protocol)
+    ]
+    shapes += [_append(update.new, leg, tag) for leg in steps.last]
+    failed = sock.transact(_in_turn(keys, shapes))
+    for index, error in failed.items():
+        at, number = divmod(index, len(shapes))
+        if shapes[number].kind == RTM_NEWROUTE or error.errno != errno.ESRCH:
+            update.fail(keys[at], error)
+    lost = [key for key in keys if key in update.failures] if update.failures else []
+    back = [_append(update.old, leg, update.protocol) for leg in steps.doomed]
+    sock.transact(_in_turn(lost, back))  # what was not deleted answers EEXIST
+
+
+class _Message(NamedTuple):
+    """What is asked of each of many routes."""
+
+    kind: int
+    flags: int
+    shape: Shape
+
+    def requests(self, keys: Sequence[bytes]) -> Iterator[Request]:
+        return (Request(self.kind, self.flags, body) for body in self.shape.stream(keys))
+
+
+def _append(shared: RouteTemplate, leg: Leg, protocol: int) -> _Message:
+    return _Message(RTM_NEWROUTE, CREATE | APPEND, appended(shared, leg, protocol))
+
+
+def _in_turn(keys: Sequence[bytes], messages: Sequence[_Message]) -> Iterator[Request]:
+    """All messages about the first route, then all about the next: none is without its legs for
+    longer than the kernel takes for its own."""
+    return chain.from_iterable(zip(*(one.requests(keys) for one in messages), strict=True))
+
+
+def _tell_others_legs(
+    sock: NetlinkSocket, tag: int, names: LinkNames, updates: Sequence[Update]
+) -> None:
+    """Legs that are still beside ours were refused to us by the kernel: they are others'."""
+    tables: dict[int, list[Update]] = defaultdict(list)
+    for update in updates:
+        tables[update.new.table].append(update)
+    for table, members in tables.items():
+        keys = set().union(*(update.keys for update in members))
+        try:
+            bodies = select(dump_routes(sock, 6, table=table), 6, keys)
+        except DriverError as error:
+            for update in members:
+                update.fail_all(f"changed, but not seen since: {error}")
+            continue
+        for shared, there in Reader(names.names).group(bodies).items():
+            for update in members:
+                _tell(update, shared, there, tag)
+
+
+def _tell(update: Update, seen: RouteTemplate, keys: Sequence[bytes], tag: int) -> None:
+    own = [leg.nexthop for leg in update.new_legs]
+    others = [leg for leg in seen.nexthops if not among(leg, own)]
+    if not others or len(others) == len(seen.nexthops) or scope(seen) != scope(update.new):
+        return
+    meant = set(update.unfailed(update.keys))
+    for key in keys:
+        if key in meant:
+            update.notes += [left_alone(leg, key) for leg in others]
+            artifact = expand(update.new, key)
+            foreign = tuple(str(leg) for leg in others)
+            # The protocol tells what is left there once our legs are gone: it is not ours.
+            update.remember[artifact.key] = {
+                **artifact.fields,
+                FOREIGN_NEXTHOPS: foreign,
+                "protocol": tag,
             }

@@ -75,9 +75,12 @@ class RouteDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        # Links may have come, gone or been renamed since the routes were observed.
-        names = read_names(self._sock)
         results: list[Result] = []
+        try:
+            # Links may have come, gone or been renamed since the routes were observed.
+            names = read_names(self._sock)
+        except DriverError as error:
+            return [_failed(operation, str(error)) for operation in operations]
         for verb, group in itertools.groupby(operations, key=lambda operation: operation.verb):
             members = list(group)
             try:

@@ -19,7 +19,7 @@ _INVERT = 2
 
 _ACTIONS = {"lookup": 1, "blackhole": 6, "unreachable": 7, "prohibit": 8}
 _ACTION_NAMES = {number: name for name, number in _ACTIONS.items()} | {2: "goto", 3: "nop"}
-_FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
+FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _MODELLED = {
     _DST, _SRC, _IIFNAME, _GOTO, _PRIORITY, _FWMARK, _TABLE, _FWMASK, _OIFNAME, _PAD, _PROTOCOL,
 }  # fmt: skip
@@ -117,7 +117,7 @@ def encode(fields: Fields, tag: int) -> bytes:
     action = str(fields["action"])
     if action == "lookup" and isinstance(fields["table"], int):
         parts.append(attributes.u32(_TABLE, fields["table"]))
-    family = _FAMILIES[6 if fields["family"] == 6 else 4]
+    family = FAMILIES[6 if fields["family"] == 6 else 4]
     header = _HEADER.pack(family, *lengths, 0, 0, 0, 0, _ACTIONS[action], 0)
     return header + b"".join(parts) + attributes.u8(_PROTOCOL, tag)
 

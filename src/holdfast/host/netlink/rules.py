@@ -4,18 +4,49 @@ stand side by side."""
 from __future__ import annotations
 
 import errno
-import socket
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.artifact import Artifact, Key, Value
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
 from holdfast.host.netlink import rule_codec, steps, tags
 from holdfast.host.netlink.rule_codec import SeenRule
 from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
 
 _RTM_NEWRULE, _RTM_DELRULE, _RTM_GETRULE = 32, 33, 34
+
+
+class RuleReader:
+    """Reads anew whenever asked; what the kernel says in the same bytes as before is the same
+    rule, and taken apart once."""
+
+    def __init__(self, sock: NetlinkSocket) -> None:
+        self._sock = sock
+        self._known: dict[bytes, SeenRule] = {}
+
+    def read(self, *families: int) -> list[SeenRule]:
+        """The rules of these families, or of all, in the order the kernel looks at them."""
+        found = []
+        for family in sorted(families) or (4, 6):
+            for body in self._dump(family):
+                rule = self._known.get(body)
+                if rule is None:
+                    rule = self._known[body] = rule_codec.decode(body)
+                found.append(rule)
+        return found
+
+    def _dump(self, family: int) -> list[bytes]:
+        header = bytes((rule_codec.FAMILIES[family],)) + bytes(11)
+        try:
+            return self._sock.dump(_RTM_GETRULE, header, f"IPv{family} rules")
+        except DriverError as error:
+            # A kernel without IPv6 has no IPv6 rules; it says so, and that is known, not unknown.
+            if error.code == errno.EAFNOSUPPORT:
+                return []
+            raise
 
 
 class RuleDriver:
@@ -24,10 +55,11 @@ class RuleDriver:
     def __init__(self, sock: NetlinkSocket, tag: int) -> None:
         self._sock = sock
         self._tag = tag
+        self._reader = RuleReader(sock)
 
     def observe(self, scope: Scope) -> Observed:
         sightings: dict[Key, list[Sighting]] = {}
-        for rule in self._read():
+        for rule in RuleReader(self._sock).read():
             ours = rule.protocol == self._tag
             if ours or rule.key in scope.keys or rule.key in scope.claims:
                 sightings.setdefault(rule.key, []).append(
@@ -42,7 +74,8 @@ class RuleDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        return steps.carry_out(operations, progress, self._step)
+        self._reader = RuleReader(self._sock)
+        return steps.carry_out(operations, progress, self._step, self._delete_together)
 
     def _step(self, operation: Operation, artifact: Artifact) -> Result:
         match operation.verb:
@@ -55,34 +88,53 @@ class RuleDriver:
             case _:
                 return steps.done(operation)
 
-    def _read(self) -> list[SeenRule]:
-        """Every rule in the order the kernel looks at them."""
-        return [
-            rule_codec.decode(body)
-            for family in (socket.AF_INET, socket.AF_INET6)
-            for body in self._sock.dump(_RTM_GETRULE, bytes((family,)) + bytes(11), "rules")
-        ]
-
     def _create(self, operation: Operation, artifact: Artifact) -> Result:
         body = rule_codec.encode(artifact.fields, self._tag)
         error = steps.send(self._sock, _RTM_NEWRULE, CREATE | EXCL, body)
         if error is not None and error.errno == errno.EEXIST:
-            if any(r.key == artifact.key and r.protocol == self._tag for r in self._read()):
+            there = self._reader.read(_family(artifact))
+            if any(r.key == artifact.key and r.protocol == self._tag for r in there):
                 return steps.failed(operation, str(error), exists=True)
             # The kernel takes `from all` to exist where `from 10.0.0.0/8` does, and `not from`
             # for `from`. Nothing equal is there, and adding never changes another rule.
             error = steps.send(self._sock, _RTM_NEWRULE, CREATE, body)
         return steps.done(operation) if error is None else steps.failed(operation, str(error))
 
-    def _delete(self, operation: Operation, artifact: Artifact) -> Result:
+    def _delete_together(self, operations: Sequence[Operation]) -> list[Result] | None:
+        """A few deletes after one reading. None, and nothing touched, where the kernel would take
+        another rule for one of them, or has no protocol to guard it by."""
+        rules = self._reader.read(*{_family(steps.single(operation)) for operation in operations})
+        first: dict[tuple[Key, Value], SeenRule] = {}
+        peers: dict[tuple[int, int], list[SeenRule]] = defaultdict(list)
+        for rule in rules:
+            first.setdefault((rule.key, rule.protocol), rule)
+            peers[rule.family, rule.priority].append(rule)
+        found = [first.get(self._planned_for(operation)) for operation in operations]
+        for target in found:
+            if target is None:
+                continue
+            if not target.protocol or _in_front(peers[target.family, target.priority], target):
+                return None
+        doomed = [(at, target) for at, target in enumerate(found) if target is not None]
+        requests = [Request(_RTM_DELRULE, 0, rule_codec.delete_body(rule)) for _, rule in doomed]
+        results = [steps.done(operation) for operation in operations]
+        for index, error in self._sock.transact(requests).items():
+            if error.errno != errno.ENOENT:
+                at, _ = doomed[index]
+                results[at] = steps.failed(operations[at], str(error))
+        return results
+
+    def _planned_for(self, operation: Operation) -> tuple[Key, Value]:
         protocol = steps.planned_for(operation, self._tag)["protocol"]
-        rules = self._read()
-        found = [r for r in rules if r.key == artifact.key and r.protocol == protocol]
-        if not found:
+        return steps.single(operation).key, protocol
+
+    def _delete(self, operation: Operation, artifact: Artifact) -> Result:
+        rules = self._reader.read(_family(artifact))
+        planned_for = self._planned_for(operation)
+        target = next((rule for rule in rules if (rule.key, rule.protocol) == planned_for), None)
+        if target is None:
             return steps.done(operation)
-        target = found[0]
-        fitting = [rule for rule in rules if rule_codec.would_hit(target, rule)]
-        before = fitting[: next(i for i, rule in enumerate(fitting) if rule is target)]
+        before = _in_front(rules, target)
         stranger = _cannot_step_aside(rules, before, target)
         if stranger is not None:
             return steps.failed(
@@ -99,7 +151,8 @@ class RuleDriver:
         delete = Request(_RTM_DELRULE, 0, rule_codec.delete_body(target))
         errors = self._sock.transact([delete] * (len(before) + 1))
         real = [error for error in errors.values() if error.errno != errno.ENOENT]
-        there = {(rule.key, rule.protocol) for rule in self._read()} if before else set()
+        left = self._reader.read(target.family) if before else []
+        there = {(rule.key, rule.protocol) for rule in left}
         lifted = [rule for rule in before if (rule.key, rule.protocol) not in there]
         back = [Request(_RTM_NEWRULE, CREATE, rule_codec.delete_body(rule)) for rule in lifted]
         real += self._sock.transact(back).values()
@@ -108,6 +161,21 @@ class RuleDriver:
         return steps.done(
             operation, *(f"{rule.key} was lifted for a moment and put back" for rule in lifted)
         )
+
+
+def _in_front(rules: Sequence[SeenRule], target: SeenRule) -> list[SeenRule]:
+    """Rules that the kernel would meet, and take for the target, before the target itself."""
+    before = []
+    for rule in rules:
+        if rule is target:
+            break
+        if rule_codec.would_hit(target, rule):
+            before.append(rule)
+    return before
+
+
+def _family(artifact: Artifact) -> int:
+    return 6 if artifact.key.name.startswith("inet6 ") else 4
 
 
 def _cannot_step_aside(

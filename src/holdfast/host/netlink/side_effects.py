@@ -12,12 +12,15 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from holdfast.engine.artifact import Key
-from holdfast.engine.kinds.route import MAIN_TABLE, route_key
+from holdfast.engine.kinds.route import MAIN_TABLE, pack_key, route_key
 from holdfast.host.netlink import address_codec, attributes, tags
+from holdfast.host.netlink.route_decode import select
+from holdfast.host.netlink.route_read import dump_routes
 from holdfast.host.netlink.socket import NetlinkSocket
 
 _RTM_GETROUTE, _RTM_GETNEIGH = 26, 30
@@ -68,14 +71,23 @@ def routes_over(
     return list(_routes((body for body in bodies if body[5] not in without), family))
 
 
-def routes_with_source(sock: NetlinkSocket, family: int, sources: set[bytes]) -> list[Route]:
-    """The routes with one of these preferred sources. No kernel filter exists for that, so this
-    reads every route and takes apart only those that name a source at all."""
-    header = bytes((FAMILY[family],)) + bytes(11)
+def routes_with_source(
+    sock: NetlinkSocket,
+    family: int,
+    table: int,
+    sources: Container[bytes],
+    without: tuple[int, ...],
+) -> list[Route]:
+    """The routes of a table (0: all) with one of these preferred sources.
+
+    No kernel filter exists for that, so this reads every route, and takes apart only those that
+    name a source and are not of the protocols `without`: each local address is a route of the
+    kernel's that names one.
+    """
     mark = _PREFSRC_HEADER[family]
-    bodies = sock.dump(_RTM_GETROUTE, header, f"IPv{family} routes")
-    named = _routes((body for body in bodies if mark in body), family)
-    return [route for route in named if route.prefsrc in sources]
+    bodies = dump_routes(sock, family, table=table)
+    named = (body for body in bodies if body[5] not in without and mark in body)
+    return [route for route in _routes(named, family) if route.prefsrc in sources]
 
 
 def _routes(bodies: Iterable[bytes], family: int) -> Iterator[Route]:
@@ -151,6 +163,16 @@ def lost_with_link_down(
     return lost
 
 
+def lost_with_mac(sock: NetlinkSocket, dev: str, index: int, tag: int, ours: IsOurs) -> list[str]:
+    """What others lose when the hardware address of a link changes: the kernel then forgets every
+    neighbour on it, permanent ones too."""
+    return [
+        lost
+        for family in (4, 6)
+        for lost in _foreign_neighbours(sock, family, dev, index, tag, ours)
+    ]
+
+
 def _foreign_neighbours(
     sock: NetlinkSocket, family: int, dev: str, index: int, tag: int, ours: IsOurs
 ) -> list[str]:
@@ -182,40 +204,46 @@ def _needs_no_asking(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> 
 def lost_sources(
     sock: NetlinkSocket,
     family: int,
-    gone: dict[bytes, int],
+    gone: Mapping[bytes, Set[int]],
     tag: int,
     ours: IsOurs,
-) -> dict[bytes, list[str]]:
-    """Foreign routes that lose their preferred source, by that source.
+) -> dict[tuple[bytes, int], list[str]]:
+    """Foreign routes that lose their preferred source, by that source and its VRF table.
 
-    gone: addresses that would be nowhere any more, and the VRF table of their link (0: none).
+    gone: addresses that would be nowhere any more, and the VRF tables of their links (0: none).
     IPv4 looks only in the main table, or in that of the VRF, and deletes the route. IPv6 looks in
     all tables and leaves a route without its source.
     """
-    lost: dict[bytes, list[str]] = {}
+    lost: dict[tuple[bytes, int], list[str]] = defaultdict(list)
     if not gone:
         return lost
-    for route in routes_with_source(sock, family, set(gone)):
-        if not foreign(route, tag, ours) or (family == 6 and route.nexthop_object):
-            continue
-        if family == 4 and route.table != (gone[route.prefsrc] or MAIN_TABLE):
-            continue
-        said = f"{route}" if family == 4 else f"the preferred source of {route}"
-        lost.setdefault(route.prefsrc, []).append(said)
+    tables = {table or MAIN_TABLE for tables in gone.values() for table in tables}
+    for searched in sorted(tables) if family == 4 else (0,):
+        for route in routes_with_source(sock, family, searched, gone, (tags.KERNEL, tag)):
+            if not foreign(route, tag, ours) or (family == 6 and route.nexthop_object):
+                continue
+            said = f"{route}" if family == 4 else f"the preferred source of {route}"
+            for table in gone[route.prefsrc]:
+                if family == 6 or route.table == (table or MAIN_TABLE):
+                    lost[route.prefsrc, table].append(said)
     return lost
 
 
-def mistaken_prefix_route(
-    sock: NetlinkSocket, index: int, network: bytes, prefix_length: int, table: int
-) -> Route | None:
-    """The route that the kernel takes for its own prefix route of an IPv6 address: the one with
-    the lowest metric that leads straight to the link."""
-    candidates = [
-        route
-        for route in routes_over(sock, 6, index)
-        if (route.destination, route.prefix_length) == (network, prefix_length)
-        and route.table == (table or MAIN_TABLE)
-        and not route.gateway
-        and not route.nexthop_object
-    ]
-    return min(candidates, key=lambda route: route.metric, default=None)
+def mistaken_prefix_routes(
+    sock: NetlinkSocket, index: int, keys: set[bytes], table: int
+) -> dict[bytes, Route]:
+    """The routes that the kernel takes for its own prefix routes of IPv6 addresses: of each prefix
+    the one with the lowest metric that leads straight to the link.
+
+    keys: prefixes, packed as route keys.
+    """
+    header = bytes((FAMILY[6],)) + bytes(11) + attributes.u32(_RTA_OIF, index)
+    bodies = sock.dump(_RTM_GETROUTE, header, "IPv6 routes of a link")
+    found: dict[bytes, Route] = {}
+    for route in _routes(select(bodies, 6, keys), 6):
+        if route.table != (table or MAIN_TABLE) or route.gateway or route.nexthop_object:
+            continue
+        key = pack_key(route.destination, route.prefix_length)
+        if key not in found or route.metric < found[key].metric:
+            found[key] = route
+    return found

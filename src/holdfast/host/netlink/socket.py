@@ -132,13 +132,16 @@ class NetlinkSocket:
         for _ in range(_DUMP_TRIES):
             try:
                 bodies = self._dump_once(kind, header, what)
-            except OSError as error:
-                if error.errno != errno.ENOBUFS:
-                    raise DriverError(
-                        f"cannot read {what}: {error.strerror}", error.errno or 0
-                    ) from error
-                problem = "answers were lost (ENOBUFS)"
+            except (OSError, struct.error) as error:
+                # Whatever went wrong, the rest of the answer is not to be taken for the next one.
                 self._reopen()
+                if isinstance(error, struct.error):
+                    problem = "answers were cut short"
+                elif error.errno == errno.ENOBUFS:
+                    problem = "answers were lost (ENOBUFS)"
+                else:
+                    said = error.strerror
+                    raise DriverError(f"cannot read {what}: {said}", error.errno or 0) from error
                 continue
             if bodies is not None:
                 return bodies
@@ -146,7 +149,7 @@ class NetlinkSocket:
         raise DriverError(f"cannot read {what}: {problem}, {_DUMP_TRIES} times in a row")
 
     def _dump_once(self, kind: int, header: bytes, what: str) -> list[bytes] | None:
-        """None: interrupted. The answer is drained to its end all the same."""
+        """None: interrupted. The answer is drained to its end all the same. struct.error: cut."""
         self._sequence += 1
         flags = REQUEST | ROOT | MATCH
         self._transport.send(
@@ -176,6 +179,9 @@ class NetlinkSocket:
                 else:
                     add(data[offset + 16 : offset + length])
                 offset += (length + 3) & ~3
+            # Looked at once a datagram: only the last message of one can be cut.
+            if not data or offset - (-length % 4) > end:
+                raise struct.error
 
     def get(self, request: Request) -> bytes | NetlinkError:
         """One object asked for by a request that is answered with a single message."""
@@ -186,7 +192,7 @@ class NetlinkSocket:
         try:
             self._transport.send(message + request.body)
             return self._answer(self._sequence)
-        except OSError as error:
+        except (OSError, struct.error) as error:
             self._reopen()
             return NetlinkError(0, _lost(error))
 
@@ -199,6 +205,8 @@ class NetlinkSocket:
             if answer == _NLMSG_ERROR:
                 found = _read_error(data, 0, length, flags)
                 return found if found is not None else b""
+            if length > len(data):
+                raise struct.error
             return data[16:length]
 
     def transact(
@@ -250,7 +258,7 @@ class NetlinkSocket:
         try:
             self._transport.send(batch.data)
             self._read_answers(batch, failed)
-        except OSError as error:
+        except (OSError, struct.error) as error:
             for index in range(batch.start, batch.start + batch.size):
                 failed.setdefault(index, NetlinkError(0, _lost(error)))
             self._reopen()
@@ -275,7 +283,9 @@ class NetlinkSocket:
         self._transport = self._connect()
 
 
-def _lost(error: OSError) -> str:
+def _lost(error: OSError | struct.error) -> str:
+    if isinstance(error, struct.error):
+        return "the kernel's answer was cut short"
     return f"the kernel's answer was lost ({errno.errorcode.get(error.errno or 0, error)})"
 
 

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
 
 from holdfast.engine.artifact import Artifact, Fields
 from holdfast.engine.driver import Failure, Result
-from holdfast.engine.plan import Operation
+from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
 from holdfast.host.netlink.socket import NetlinkError, NetlinkSocket, Request
+
+# Deleted after one reading: few enough for that reading to be of just before, and enough for a
+# thousand deletes not to read everything a thousand times.
+_TOGETHER = 32
 
 
 def carry_out(
     operations: Sequence[Operation],
     progress: Callable[[int], None],
     step: Callable[[Operation, Artifact], Result],
+    delete_together: Callable[[Sequence[Operation]], list[Result] | None] | None = None,
 ) -> list[Result]:
-    """One step an operation. What could not be read fails the operation that needed it."""
-    results = []
-    for operation in operations:
-        try:
-            results.append(step(operation, single(operation)))
-        except DriverError as error:
-            results.append(failed(operation, str(error)))
-        progress(1)
+    """One step an operation. What could not be read fails the operation that needed it.
+
+    delete_together: carries out several deletes as if one by one, or answers None, having touched
+    nothing, where only one by one will do.
+    """
+    results: list[Result] = []
+    for group in _groups(operations, delete_together is not None):
+        together = None
+        if delete_together is not None and len(group) > 1:
+            # A reading that fails fails again, one by one, and each says so.
+            with suppress(DriverError):
+                together = delete_together(group)
+        if together is not None:
+            results += together
+            progress(len(group))
+            continue
+        for operation in group:
+            try:
+                results.append(step(operation, single(operation)))
+            except DriverError as error:
+                results.append(failed(operation, str(error)))
+            progress(1)
     return results
+
+
+def _groups(operations: Sequence[Operation], together: bool) -> Iterator[Sequence[Operation]]:
+    """Runs of deletes, as many as may go together; everything else alone."""
+    for is_delete, run in groupby(operations, key=lambda one: one.verb is Verb.DELETE):
+        members = list(run)
+        size = _TOGETHER if is_delete and together else 1
+        for start in range(0, len(members), size):
+            yield members[start : start + size]
 
 
 def single(operation: Operation) -> Artifact:
@@ -36,7 +66,7 @@ def single(operation: Operation) -> Artifact:
 
 def before(operation: Operation) -> Artifact:
     """What an operation was planned for."""
-    return operation.observed or single(operation)
+    return operation.observed if isinstance(operation.observed, Artifact) else single(operation)
 
 
 def done(operation: Operation, *notes: str) -> Result:
