@@ -109,6 +109,9 @@ class MemoryHost:
         self.after_apply()
         return results
 
+    def sweep(self, claims: Iterable[Claim]) -> None:
+        """Writes in memory leave nothing beside them."""
+
     def settle(self, claims: Iterable[Claim]) -> None:
         for claim in claims:
             self.log.append(f"settle {claim.key}")

@@ -321,6 +321,18 @@ def test_a_foreign_rule_is_not_claimed_in_place_of_ours() -> None:
     assert [one.protocol for one in host.objects[RULE]] == [4]
 
 
+def test_what_one_looks_at_another_may_write() -> None:
+    """Who only observes a file has no content to give; who writes it has."""
+    look = Intent("Test/reader", Artifact(FILE, {}), "", Action.OBSERVE)
+    written = Artifact(FILE, {"sha256": "aa", "mode": "0644"}, payload=b"content")
+    made = Pass(
+        Desired((look, Intent("Test/writer", written, ""))), MemoryHost(), MemoryLedger(), Policy()
+    )
+    (operation,) = made.plan().changes
+    assert isinstance(operation.subject, Artifact)
+    assert operation.subject.payload == b"content"
+
+
 def test_progress_counts_every_artifact_of_a_round() -> None:
     host, ledger = MemoryHost(), MemoryLedger()
     told: list[tuple[int, int]] = []

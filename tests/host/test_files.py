@@ -258,15 +258,11 @@ def test_one_failure_does_not_stop_the_others(driver: FileDriver, there: Path) -
     assert [result.ok for result in results] == [False, True]
 
 
-@pytest.mark.parametrize("unnamed", [True, False])
 def test_what_a_crash_leaves_is_removed_by_the_next_write(
-    driver: FileDriver, there: Path, monkeypatch: pytest.MonkeyPatch, unnamed: bool
+    driver: FileDriver, there: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the staged file and its name: the name is not there, and the leftover, where
-    the file system wants a name for it, is known."""
+    """Killed between the staged file and its name: the name is not there, the leftover is known."""
     ready, tell = os.pipe()
-    if not unnamed:
-        _without_unnamed_files(monkeypatch)
 
     def work() -> None:
         def stuck(*_arguments: object, **_options: object) -> None:
@@ -280,24 +276,12 @@ def test_what_a_crash_leaves_is_removed_by_the_next_write(
     assert os.read(ready, 1) == b"x"
     kill(pid)
     assert not there.exists()
-    assert len(_leftovers(there.parent)) == (0 if unnamed else 1)
+    assert len(_leftovers(there.parent)) == 1
     theirs = there.parent / f".{there.name}.holdfast-backup"
     theirs.write_bytes(b"not ours")
     assert _apply(driver, Verb.CREATE, ONE).ok
     assert there.read_bytes() == ONE.payload
     assert _leftovers(there.parent) == [theirs.name]
-
-
-def _without_unnamed_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a file system without O_TMPFILE."""
-    real = os.open
-
-    def refusing(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-        return real(path, flags, mode, dir_fd=dir_fd)
-
-    monkeypatch.setattr(os, "open", refusing)
 
 
 def test_a_write_is_durable_before_it_is_named(

@@ -24,11 +24,11 @@ ADDRESSES = (
     "192.0.2.1/24", "192.0.2.2/24", "192.0.2.2/25", "10.99.0.2/24",
     "2001:db8:1::1/64", "2001:db8:1::1/48", "2001:db8:1::2/64",
 )  # fmt: skip
-TABLES = (254, 100, 1000)
+TABLES = (254, 1000)
 METRICS = (0, 100)
 PREFIXES = {
-    4: ("10.1.0.0/16", "10.2.0.0/16", "0.0.0.0/0"),
-    6: ("2001:db8:a::/48", "2001:db8:b::/48", "::/0"),
+    4: ("10.1.0.0/16", "0.0.0.0/0"),
+    6: ("2001:db8:a::/48", "::/0"),
 }
 GATEWAYS = {4: ("10.99.0.254", "10.99.0.253"), 6: ("2001:db8:99::fe", "2001:db8:99::fd")}
 NEAR = {4: "10.99.0.254", 6: "fe80::1"}
@@ -98,11 +98,10 @@ def _intent(kind: str, words: list[str]) -> Intent:
                 link(name, {"type": "bridge", "up": True, "alias": alias[0] if alias else ""})
             )
         case "link", [name, "vxlan", vni]:
-            fields = {"type": "vxlan", "vni": int(vni), "port": 4789, "up": True}
-            return _ensure(link(name, fields))
+            return _ensure(link(name, {"type": "vxlan", "vni": int(vni), "port": 4789, "up": True}))
         case "link", [name, "macvlan", mode]:
-            fields = {"type": "macvlan", "parent": "nic0", "mode": mode}
-            return _ensure(link(name, fields), Key("link", "nic0"))
+            made = link(name, {"type": "macvlan", "parent": "nic0", "mode": mode})
+            return _ensure(made, Key("link", "nic0"))
         case "absent", [name]:
             return Intent(f"link/{name}", link(name, {}), "router.yaml:1:1", Action.DELETE)
         case "nic", [name, "mtu", mtu]:

@@ -114,9 +114,19 @@ def _routes4(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
         )
 
 
+def routes6(sock: NetlinkSocket) -> list[tuple[int, list[Item]]]:
+    """The protocol each IPv6 route is dumped with, which is its first leg's, and its legs."""
+    return list(_routes6(sock, _names(sock)))
+
+
 def _legs6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
     """IPv6 merges legs whoever added them and tells the protocol of the first one only, so that
     each leg is an item and none has a protocol."""
+    for _protocol, legs in _routes6(sock, names):
+        yield from legs
+
+
+def _routes6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[tuple[int, list[Item]]]:
     header = struct.pack("=BBBBBBBBI", socket.AF_INET6, *(0,) * 8)
     for body in sock.dump(_GETROUTE, header, "IPv6 routes"):
         _, length, _, _, _, protocol, _, kind, flags = struct.unpack_from("=BBBBBBBBI", body)
@@ -124,9 +134,9 @@ def _legs6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
             continue
         found = attributes.parse(body, 12)
         where = (_table(found), _destination(found, 6), length, _metric(found))
-        for gateway, dev, *_ in _legs(found, names, flags):
-            # A leg left alone no longer says its weight.
-            yield Item("leg6", (*where, (gateway, dev)), (kind,))
+        # A leg left alone no longer says its weight.
+        legs = [(gateway, dev) for gateway, dev, *_ in _legs(found, names, flags)]
+        yield protocol, [Item("leg6", (*where, leg), (kind,)) for leg in legs]
 
 
 def _legs(

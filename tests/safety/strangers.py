@@ -7,6 +7,8 @@ import ipaddress
 
 from hypothesis import strategies as st
 
+from holdfast.engine.intent import BulkIntent, Intent
+from holdfast.engine.kinds import route
 from tests.safety.desires import (
     ADDRESSES,
     GATEWAYS,
@@ -25,8 +27,9 @@ from tests.safety.world import World
 
 Commands = tuple[int, tuple[str, ...]]  # version, lines
 
-# static, BGP, one that nobody has a name for, and none
-PROTOCOLS = ("static", "bgp", "50")
+# static, BGP, and one that nobody has a name for. In numbers: `ip` takes a name it has seen for the
+# last number it has seen (iproute2 6.1, in one batch).
+PROTOCOLS = ("4", "186", "50")
 _ADD = ("add", "append", "prepend", "replace", "change")
 
 
@@ -100,7 +103,7 @@ def neighbours(draw: st.DrawFn) -> Commands:
     if verb != "del":
         words += ["lladdr", draw(st.sampled_from(MACS)), "nud"]
         words += [draw(st.sampled_from(["permanent", "permanent", "reachable"]))]
-        words += draw(st.sampled_from([[], ["protocol", "static"]]))
+        words += draw(st.sampled_from([[], ["protocol", "4"]]))
     return _one(version, " ".join(words))
 
 
@@ -110,6 +113,13 @@ def links(draw: st.DrawFn) -> Commands:
         st.sampled_from(
             [
                 ("link add hf0 type bridge", "link set hf0 up"),
+                ("link del hf0", "link add hf0 type bridge", "link set hf0 up"),
+                ("link del hf1", "link add hf1 type bridge"),
+                ("addr add 192.0.2.1/24 dev hf0",),
+                ("route add 10.1.0.0/16 dev hf0 table 1000 proto 4",),
+                ("neigh add 192.0.2.9 dev hf0 lladdr 02:00:00:00:00:01",),
+                ("link add top0 link hf0 type macvlan",),
+                ("link set far1 master hf0",),
                 ("link add hf1 type bridge",),
                 ("link del hf0",),
                 ("link del hf1",),
@@ -129,7 +139,96 @@ def links(draw: st.DrawFn) -> Commands:
 actions = st.one_of(routes(), routes(), addresses(), rules(), neighbours(), links())
 
 
+def strike(intent: Intent | BulkIntent, way: int) -> list[Commands]:
+    """Something at an identity that is declared: delete it, put another there, or build on it."""
+    if isinstance(intent, BulkIntent):
+        return _strike_route(intent, way)
+    fields = intent.artifact.fields
+    name, dev = intent.artifact.key.name, fields.get("dev")
+    match intent.artifact.key.kind:
+        case "address":
+            text = f"{fields['address']}/{fields['prefix_length']}"
+            version = 6 if ":" in text else 4
+            lines = [f"addr del {text} dev {dev}"] if way & 1 else []
+            verb = "replace" if way & 2 else "add"
+            flags = " nodad" if version == 6 else ""
+            made = f"raw {verb} {text} {dev} 50" if way & 4 else f"addr {verb} {text} dev {dev}"
+            return [(version, (*lines, made if way & 4 else made + flags))]
+        case "neighbour":
+            version = 6 if ":" in name else 4
+            lines = [f"neigh del {fields['address']} dev {dev}"] if way & 1 else []
+            mac = MACS[way & 1] if way & 4 else fields["mac"]
+            verb = "replace" if way & 2 else "add"
+            made = f"neigh {verb} {fields['address']} dev {dev} lladdr {mac} nud permanent"
+            return [(version, (*lines, made))]
+        case "rule":
+            mark = f"fwmark {fields['fwmark']}" if fields["fwmark"] is not None else ""
+            words = f"priority {fields['priority']} table {fields['table']} {mark}"
+            version = int(str(fields["family"]))
+            verb, protocol = ("del", "72") if way == 0 else ("add", PROTOCOLS[way % 3])
+            return [(version, (f"rule {verb} {words} protocol {protocol}".strip(),))]
+        case "link" if intent.creates:
+            return _strike_link(name, way)
+    return []
+
+
+def _strike_link(name: str, way: int) -> list[Commands]:
+    made = f"link add {name} type bridge"
+    up = f"link set {name} up"
+    choices: list[Commands] = [
+        (4, (f"link del {name}",)),
+        (4, (f"link del {name}", made, up)),
+        (4, (made, up)),
+        (4, (f"addr add 192.0.2.77/24 dev {name}",)),
+        (6, (f"addr add 2001:db8:7::7/64 dev {name} nodad",)),
+        (4, (up, f"route add 10.77.0.0/16 dev {name} proto 4")),
+        (4, (f"link add top0 link {name} type macvlan",)),
+        (4, (f"link set far1 master {name}",)),
+    ]
+    return [choices[way]]
+
+
+def _strike_route(intent: BulkIntent, way: int) -> list[Commands]:
+    shared, keys = intent.batch.template, intent.batch.keys
+    words = f"{route.destination(keys[way % len(keys)])} table {shared.table}"
+    if shared.metric:
+        words += f" metric {shared.metric}"
+    made = f"{words} proto 4 via {GATEWAYS[shared.family][way & 1]} dev nic0"
+    verb = ("add", "append", "prepend", "replace")[way >> 1]
+    lines = [f"route del {words}"] if way in (0, 3) else []
+    return [(shared.family, (*lines, f"route {verb} {made}"))]
+
+
 REMOVABLE = ("route4", "leg6", "address", "neighbour")
+SHADOWED = ("route4", "leg6")
+_UNICAST = 1
+
+
+def shadow(world: World, what: str, number: int) -> None:
+    """Put the like of something that is there beside it, or another leg to it."""
+    there = world.look()[what]
+    if not there:
+        return
+    item = there[number % len(there)]
+    verb = ("append", "prepend")[number % 2]
+    if what == "leg6":
+        table, prefix, length, metric, _leg = item.where
+        words = f"route append {prefix}/{length} table {table} metric {metric} proto 4"
+        world.others(f"{words} via {GATEWAYS[6][number % 2]} dev nic0", version=6)
+    else:
+        table, prefix, length, metric, _tos = item.where
+        words = f"route {verb} {prefix}/{length} table {table} metric {metric} proto 4"
+        kind, _scope, legs, *_ = item.fields
+        if kind == _UNICAST and isinstance(legs, tuple):
+            world.others(words + "".join(map(_leg_words, legs)))
+
+
+def _leg_words(leg: tuple[str, str, int, int]) -> str:
+    gateway, dev, weight, onlink = leg
+    words = f" nexthop dev {dev} weight {weight + 1}"
+    if gateway:
+        words += f" via {ipaddress.IPv4Address(bytes.fromhex(gateway))}"
+    return words + " onlink" if onlink else words
 
 
 def remove(world: World, what: str, number: int) -> None:

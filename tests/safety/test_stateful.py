@@ -18,7 +18,7 @@ from tests.safety.desires import FILES, Declared, declarations, declare, desired
 from tests.safety.verdict import check
 from tests.safety.world import World
 
-STEPS = 2000
+STEPS = 4000
 _EXAMPLE = 50
 _taken = 0
 
@@ -38,10 +38,35 @@ class Interleaving(RuleBasedStateMachine):
         version, lines = action
         self.world.others(*lines, version=version)
 
-    @rule(action=strangers.actions)
-    def others_before_a_pass(self, action: strangers.Commands) -> None:
-        self.others(action)
+    @precondition(lambda self: self.declared)
+    @rule(number=st.integers(0, 20), way=st.integers(0, 7))
+    def others_at_ours(self, number: int, way: int) -> None:
+        """Others do something to what is declared, or put theirs in its place."""
+        _count()
+        self._strike(number, way)
         self.reconcile()
+
+    @precondition(lambda self: self.declared)
+    @rule(
+        number=st.integers(0, 20), way=st.integers(0, 7), lines=st.lists(declarations, max_size=2)
+    )
+    def others_at_ours_during_a_pass(self, number: int, way: int, lines: list[str]) -> None:
+        """Between what was planned and what is done. The next pass finds out."""
+        _count()
+        for line in lines:
+            declare(self.declared, line)
+        self.world.reconcile(desired(self.declared), lambda: self._strike(-number, way))
+        self.reconcile()
+
+    def _strike(self, number: int, way: int) -> None:
+        intent = list(self.declared.values())[number % len(self.declared)]
+        for version, lines in strangers.strike(intent, way):
+            self.world.others(*lines, version=version)
+
+    @rule(number=st.integers(0, 50), what=st.sampled_from(strangers.SHADOWED))
+    def others_shadow(self, what: str, number: int) -> None:
+        _count()
+        strangers.shadow(self.world, what, number)
 
     @rule(number=st.integers(0, 50), what=st.sampled_from(strangers.REMOVABLE))
     def others_remove(self, what: str, number: int) -> None:
@@ -59,6 +84,12 @@ class Interleaving(RuleBasedStateMachine):
         _count()
         for line in lines:
             declare(self.declared, line)
+        self.reconcile()
+
+    @rule(name=st.sampled_from(["hf0", "hf1", "hf2"]))
+    def end_a_link(self, name: str) -> None:
+        _count()
+        declare(self.declared, f"absent {name}")
         self.reconcile()
 
     @precondition(lambda self: self.declared)
@@ -86,7 +117,7 @@ def _count() -> None:
     _taken += 1
 
 
-def _run(steps: int, *, derandomize: bool) -> None:
+def _run(steps: int, *phases: Phase, derandomize: bool) -> None:
     """Examples are of at most so many steps, so that the count is looked at."""
     before = _taken
     while _taken - before < steps:
@@ -98,7 +129,7 @@ def _run(steps: int, *, derandomize: bool) -> None:
                 deadline=None,
                 derandomize=derandomize,
                 suppress_health_check=list(HealthCheck),
-                phases=(Phase.generate,),
+                phases=phases,
                 print_blob=True,
                 report_multiple_bugs=False,
             ),
@@ -106,9 +137,14 @@ def _run(steps: int, *, derandomize: bool) -> None:
 
 
 def test_ours_and_others_interleave() -> None:
-    _run(STEPS, derandomize=True)
+    _run(STEPS, Phase.generate, derandomize=True)  # the same steps each time
 
 
 @pytest.mark.soak
 def test_ours_and_others_interleave_for_long() -> None:
-    _run(int(os.environ.get("HOLDFAST_SOAK_STEPS", "50000")), derandomize=False)
+    _run(
+        int(os.environ.get("HOLDFAST_SOAK_STEPS", "50000")),
+        Phase.generate,
+        Phase.shrink,
+        derandomize=False,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.intent import Desired
+from holdfast.engine.kinds.route import route_key
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
 from tests.safety.world import TAG, World
@@ -18,7 +19,7 @@ _KNOWN = (Verb.KEEP, Verb.DELETE)  # kept, or refused to be deleted
 def check(world: World, config: Desired, report: Report) -> None:
     after = report.after
     assert not after.unknown, after.unknown
-    refused = _refused(report)
+    refused = _refused(report) | _taken(world, report)
     left = [op for op in after.changes if not _is_refused(op, refused)]
     assert not left, f"not brought about: {[describe(op) for op in left]}; {_words(report)}"
     _reasons_are_true(world, after)
@@ -41,6 +42,16 @@ def _refused(report: Report) -> set[Key]:
         for _, failure in report.failures
         if any(words in failure.error for words in SPARED)
     }
+
+
+def _taken(world: World, report: Report) -> set[Key]:
+    """IPv6 routes of which another program has one of the legs we want."""
+    theirs = {
+        route_key(f"{prefix}/{length}", 6, table, metric)
+        for _, (table, prefix, length, metric, _leg), *_ in world.theirs(world.look())["leg6"]
+        if isinstance(table, int) and isinstance(metric, int)
+    }
+    return theirs & {failure.key for _, failure in report.failures if failure.exists}
 
 
 def _is_refused(operation: Operation, refused: set[Key]) -> bool:
@@ -77,14 +88,14 @@ def _what(key: Key) -> str:
 def _nothing_leaks(world: World, after: Plan) -> None:
     """Whatever carries our tag is known to the plan: kept, or an orphan that says why."""
     seen = world.look()
-    known = sum(1 for op in after.operations if op.kind == "rule" and op.verb in _KNOWN)
+    rules = sum(1 for op in after.operations if op.kind == "rule" and op.verb in _KNOWN)
     tagged = sum(1 for item in seen["rule"] if item.protocol == TAG)
-    assert tagged == known, f"{tagged} rules carry our tag, {known} are known"
+    assert tagged == rules, f"{tagged} rules carry our tag, {rules} are known"
     for kind in ("address", "neighbour"):
         known = {
             op.subject.key
             for op in after.operations
-            if isinstance(op.subject, Artifact) and op.verb.changes_host | (op.verb is Verb.KEEP)
+            if isinstance(op.subject, Artifact) and op.verb is not Verb.FORGET
         }
         known |= {
             orphan.subject.key for orphan in after.orphans if isinstance(orphan.subject, Artifact)

@@ -13,12 +13,15 @@ import struct
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import IO
 
 from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired
-from holdfast.engine.plan import Plan, Verb
+from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.host.host import LinuxHost
@@ -43,6 +46,8 @@ addr add 10.99.0.1/24 dev nic0
 """
 GROUND6 = "addr add 2001:db8:99::1/64 dev nic0 nodad"
 _NEWADDR, _NODAD = 20, 0x02
+_FILTER = "add table inet theirs; add chain inet theirs pass; add rule inet theirs pass accept"
+_REFUSALS = ("RTNETLINK answers", "Cannot find device", "Device does not exist")
 # The links whose MTU, alias and master Holdfast is told to set.
 SETTABLE = ("nic0", "nic1")
 
@@ -51,38 +56,44 @@ class Foreign:
     """Other programs: two `ip` processes that take commands as they come."""
 
     def __init__(self) -> None:
-        self._words = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed in close)
-        self._processes = {version: self._start(version) for version in (4, 6)}
+        self._processes: dict[int, tuple[subprocess.Popen[str], IO[str]]] = {}
 
-    def _start(self, version: int) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+    def _start(self, version: int) -> tuple[subprocess.Popen[str], IO[str]]:
+        words = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 (closed with the process)
+        process = subprocess.Popen(
             ["ip", f"-{version}", "-oneline", "-force", "-batch", "-"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._words,
+            stderr=words,
             text=True,
         )
+        return process, words
 
     def ip(self, command: str, version: int = 4) -> None:
         """Done when it returns, whether the kernel took it or refused it."""
-        process = self._processes[version]
+        if version not in self._processes:
+            self._processes[version] = self._start(version)
+        process, words = self._processes[version]
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{command}\nlink show dev lo\n")
         process.stdin.flush()
-        if not process.stdout.readline():  # of some refusals `ip` dies
-            with suppress(BrokenPipeError):
-                process.communicate()
-            self._words.seek(0)
-            said = self._words.read()
-            assert "RTNETLINK answers" in said or "Cannot find device" in said, (command, said)
-            self._words.truncate(0)
-            self._processes[version] = self._start(version)
+        if not process.stdout.readline():
+            words.seek(0)
+            said = words.read()
+            self._end(version)
+            # Of some refusals `ip` dies; of a line that it cannot read it dies, too.
+            assert any(refusal in said for refusal in _REFUSALS), (command, said)
+
+    def _end(self, version: int) -> None:
+        process, words = self._processes.pop(version)
+        with suppress(BrokenPipeError):
+            process.communicate()
+        words.close()
 
     def close(self) -> None:
-        for process in self._processes.values():
-            process.communicate()
-        self._words.close()
+        for version in list(self._processes):
+            self._end(version)
 
 
 class CountingLedger:
@@ -95,7 +106,7 @@ class CountingLedger:
         self.write_tables = ledger.write_tables
         self.writes = 0
 
-    def write_claims(self, put, remove=()) -> None:  # type: ignore[no-untyped-def]
+    def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         self.writes += 1
         self._ledger.write_claims(put, remove)
 
@@ -123,10 +134,12 @@ class World:
         self.host = self._stack.enter_context(LinuxHost(self.paths, TAG))
         self.ours: Counter[Item] = Counter()
         self.random = random.Random(0)  # noqa: S311 (marks, no secrets)
-        self._before = self.look()
+        self.namespace.run("nft", _FILTER)
+        self._filter = self.namespace.run("nft", "list ruleset")
 
     def close(self) -> None:
-        self._stack.close()
+        with self._stack:
+            assert self.namespace.run("nft", "list ruleset") == self._filter
 
     def look(self) -> Snapshot:
         seen = snapshot.take(self.sock)
@@ -141,9 +154,19 @@ class World:
             else:
                 self.foreign.ip(command, version=version)
         now = _all(self.look())
+        # A link is the same whatever others set on it, as long as its index is.
+        links = {item.where for item in self.ours if item.what == "link"}
         self.ours &= now
+        self.ours |= Counter(item for item in now if item.what == "link" and item.where in links)
         # Nobody else writes under our tag, so what carries it is ours, changed by others or not.
         self.ours |= Counter({item: n for item, n in now.items() if item.protocol == TAG})
+        replaced = version == 6 and any(one.startswith("route replace") for one in commands)
+        for protocol, legs in snapshot.routes6(self.sock):
+            # They may have put a leg just like ours in its place. Where several stand together,
+            # only a replace does that.
+            if protocol != TAG and (len(legs) == 1 or replaced):
+                for leg in legs:
+                    del self.ours[leg]
 
     def _write_address(self, verb: str, text: str, dev: str, protocol: str) -> None:
         """An address under a protocol, which not every `ip` can say."""
@@ -172,11 +195,17 @@ class World:
         nonce = lambda: str(self.random.randrange(1, 2**31))  # noqa: E731
         return Pass(desired, self.host, self.ledger, policy, nonce=nonce)
 
-    def reconcile(self, desired: Desired) -> Report:
-        """We act: what others made must be as it was, in the order it was in."""
-        before = self.look()
-        theirs = self.theirs(before)
-        report = self.start(desired).run(lambda _plan: None)
+    def reconcile(self, desired: Desired, meanwhile: Callable[[], None] = lambda: None) -> Report:
+        """We act: what others made must be as it was, in the order it was in. They may do
+        something after our plan was made, too."""
+        theirs = self.theirs(self.look())
+
+        def approve(_plan: Plan) -> None:
+            nonlocal theirs
+            meanwhile()
+            theirs = self.theirs(self.look())
+
+        report = self.start(desired).run(approve)
         now = self.look()
         self.ours = _all(now) - _all(theirs)
         assert_same(theirs, self.theirs(now))
@@ -215,10 +244,6 @@ def _settled(item: Item) -> Item:
     """Fields of links that Holdfast is told to set, or that follow from them: the other end of a
     pair, or the bridge that a link joins."""
     kind, up, _mtu, _mac, _master, _alias, group = item.fields
-    if item.where[0] in SETTABLE or kind in ("veth", "bridge"):
+    if item.where[0] in SETTABLE or kind in ("veth", "bridge", "macvlan"):
         return item._replace(fields=(kind, up, group))
     return item
-
-
-def destroys(plan: Plan) -> list[Key | str]:
-    return [str(op.subject) for op in plan.changes if op.verb in (Verb.DELETE, Verb.REPLACE)]

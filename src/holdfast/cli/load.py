@@ -35,6 +35,7 @@ class Loaded:
             epoch=epoch,
             max_delete_share=self.router.ownership.max_delete_share,
             allow_mass_delete=allow_mass_delete,
+            doubt=self.router.doubt,
         )
 
 

@@ -21,6 +21,11 @@ def refusal(operations: Sequence[Operation], desired: Desired, policy: Policy) -
             f"the configuration declares nothing, so all {deletes} owned artifacts would be"
             " deleted; if that is meant, say --allow-mass-delete"
         )
+    if policy.doubt:
+        return (
+            f"{policy.doubt}, and {deletes} owned artifacts would be deleted; end the file with a"
+            " newline if it is whole, or say --allow-mass-delete"
+        )
     share = deletes * 100 // owned
     if deletes > FREE_DELETES and share > policy.max_delete_share:
         return (

@@ -15,3 +15,4 @@ class Policy:
     epoch: str = ""  # boot and network namespace the pass runs in
     max_delete_share: int = MAX_DELETE_SHARE  # per cent of what is owned
     allow_mass_delete: bool = False
+    doubt: str = ""  # why the configuration may not be all that was meant

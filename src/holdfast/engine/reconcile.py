@@ -39,6 +39,9 @@ class Host(Protocol):
     ) -> list[Result]:
         """Carry out one stage: operations of one kind."""
 
+    def sweep(self, claims: Iterable[Claim]) -> None:
+        """Nobody writes these objects now: what an interrupted write left beside them may go."""
+
     def settle(self, claims: Iterable[Claim]) -> None:
         """These claims are durable now: the marks on their objects may go."""
 
@@ -155,6 +158,11 @@ class Pass:
         put, remove = record.settle(
             current, observed, claims, self._results, self.generation, self.host.epoch
         )
+        half_done = [claim for claim in claims.values() if record.is_half_done(claim)]
+        if half_done:
+            # While the claims still tell of it: an object that is as declared by now is not
+            # written again, nor one that is somebody else's.
+            self.host.sweep(half_done)
         if put or remove:
             self.ledger.write_claims(put, remove)
         current_claims = {key: claim for key, claim in claims.items() if key not in remove}

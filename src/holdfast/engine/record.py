@@ -209,6 +209,11 @@ def claimed_fields(kind: ArtifactKind, seen: Fields) -> Fields:
     return {name: value for name, value in seen.items() if name in wanted}
 
 
+def is_half_done(claim: Claim) -> bool:
+    """Was its object about to be written or deleted when it was last recorded?"""
+    return claim.state is not ClaimState.OWNED or bool(claim.nonce)
+
+
 def is_marked(claim: Claim) -> bool:
     """Does its object still carry a random mark that is no longer needed?"""
     return (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Failure, Result, Scope
@@ -44,6 +45,15 @@ class FileDriver:
             results.append(self._carry_out(operation))
             progress(operation.count)
         return results
+
+    def sweep(self, places: Iterable[str]) -> None:
+        """Removes what interrupted writes of these files left behind, where it can be reached."""
+        for place in places:
+            with (
+                suppress(OSError, ValueError),
+                rooted.parent(self._root, place) as (folder, name),
+            ):
+                rooted.sweep(folder, name)
 
     def _carry_out(self, operation: Operation) -> Result:
         subject = operation.subject

@@ -13,6 +13,7 @@ from holdfast.engine.driver import Driver, Result, Scope
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
+from holdfast.host import hostname
 from holdfast.host.files import FileDriver
 from holdfast.host.hostname import HostnameDriver
 from holdfast.host.netlink.addresses import AddressDriver
@@ -34,11 +35,12 @@ class LinuxHost:
     def __init__(self, paths: Paths, tag: int, sock: NetlinkSocket | None = None) -> None:
         self._sock = sock or NetlinkSocket()
         self._links = LinkDriver(self._sock, tag)
+        self._files = FileDriver(paths)
         drivers: list[Driver] = [
             self._links,
             SysctlDriver(),
             HostnameDriver(paths),
-            FileDriver(paths),
+            self._files,
             AddressDriver(self._sock, tag),
             NeighbourDriver(self._sock, tag),
             RouteDriver(self._sock, tag),
@@ -72,6 +74,13 @@ class LinuxHost:
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
         return self._drivers[operations[0].kind].apply(operations, progress)
+
+    def sweep(self, claims: Iterable[Claim]) -> None:
+        self._files.sweep(
+            hostname.PLACE if claim.key.kind == "hostname" else claim.key.name
+            for claim in claims
+            if claim.key.kind in ("file", "hostname")
+        )
 
     def settle(self, claims: Iterable[Claim]) -> None:
         marks = {claim.key.name: claim.nonce for claim in claims if claim.key.kind == "link"}

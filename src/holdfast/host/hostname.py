@@ -14,7 +14,7 @@ from holdfast.errors import DriverError
 from holdfast.host import rooted
 from holdfast.paths import Paths
 
-_FILE = "/etc/hostname"
+PLACE = "/etc/hostname"
 
 
 class HostnameDriver:
@@ -29,7 +29,7 @@ class HostnameDriver:
         try:
             seen = hostname(self._seen())
         except OSError as error:
-            raise DriverError(f"{_FILE}: could not be read: {error.strerror or error}") from error
+            raise DriverError(f"{PLACE}: could not be read: {error.strerror or error}") from error
         return Observed(sightings={seen.key: (Sighting(seen),)})
 
     def apply(
@@ -46,11 +46,11 @@ class HostnameDriver:
         running, stored = socket.gethostname(), self._stored()
         if stored == running:
             return running
-        return f"{running} ({_FILE}: {stored})" if stored else f"{running} (no name in {_FILE})"
+        return f"{running} ({PLACE}: {stored})" if stored else f"{running} (no name in {PLACE})"
 
     def _stored(self) -> str:
         try:
-            with rooted.parent(self._root, _FILE) as (folder, name):
+            with rooted.parent(self._root, PLACE) as (folder, name):
                 text = rooted.read(folder, name).decode(errors="surrogateescape")
         except FileNotFoundError:
             return ""
@@ -70,7 +70,7 @@ class HostnameDriver:
             # The kernel first: it refuses what is too long before the file has it.
             tried = f"setting the running name to {wanted!r}"
             socket.sethostname(wanted)
-            tried = f"the running name is set; writing {_FILE}"
+            tried = f"the running name is set; writing {PLACE}"
             self._store(wanted)
         except (OSError, ValueError) as error:
             words = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -78,7 +78,7 @@ class HostnameDriver:
         return Result(operation, 1)
 
     def _store(self, wanted: str) -> None:
-        with rooted.parent(self._root, _FILE, create=True) as (folder, name):
+        with rooted.parent(self._root, PLACE, create=True) as (folder, name):
             rooted.sweep(folder, name)
             seen = rooted.look(folder, name)
             if seen is not None and seen.type != "file":

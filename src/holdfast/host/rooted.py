@@ -17,13 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a pipe somebody put there would wait for its other end.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_UNNAMED = os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC
-_NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR)  # not every file system has files without a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +88,11 @@ def read(folder: int, name: str) -> bytes:
 
 def create(folder: int, name: str, content: bytes, mode: int) -> None:
     """Makes a file that was not there: FileExistsError if it is, whoever made it and when."""
-    # A link, unlike a rename, never replaces.
-    try:
-        descriptor = os.open(".", _UNNAMED, 0o600, dir_fd=folder)
-    except OSError as error:
-        if error.errno not in _NO_UNNAMED:
-            raise
-        with _staged(folder, name, content, mode, None) as staged:
-            os.link(staged, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
-            os.unlink(staged, dir_fd=folder)
-    else:
-        # Killed after the link, a staged file would stay: what is as declared is not written again.
-        with os.fdopen(descriptor, "wb") as file:
-            _fill(file, content, mode, None)
-            os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder)
-    os.fsync(folder)
+    with _staged(folder, name, content, mode, None) as staged:
+        # A link, unlike a rename, never replaces.
+        os.link(staged, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        os.unlink(staged, dir_fd=folder)
+        os.fsync(folder)
 
 
 def replace(folder: int, name: str, content: bytes, mode: int, owner: Seen | None) -> None:
@@ -138,22 +125,17 @@ def _staged(folder: int, name: str, content: bytes, mode: int, owner: Seen | Non
     descriptor = os.open(staged, flags, 0o600, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            _fill(file, content, mode, owner)
+            file.write(content)
+            file.flush()
+            if owner is not None and (owner.uid, owner.gid) != (os.geteuid(), os.getegid()):
+                os.fchown(descriptor, owner.uid, owner.gid)
+            os.fchmod(descriptor, mode)  # after fchown, which clears set-id bits
+            os.fsync(descriptor)
         yield staged
     except BaseException:
         with suppress(OSError):
             os.unlink(staged, dir_fd=folder)
         raise
-
-
-def _fill(file: BinaryIO, content: bytes, mode: int, owner: Seen | None) -> None:
-    descriptor = file.fileno()
-    file.write(content)
-    file.flush()
-    if owner is not None and (owner.uid, owner.gid) != (os.geteuid(), os.getegid()):
-        os.fchown(descriptor, owner.uid, owner.gid)
-    os.fchmod(descriptor, mode)  # after fchown, which clears set-id bits
-    os.fsync(descriptor)
 
 
 def _components(path: str) -> list[str]:

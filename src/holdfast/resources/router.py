@@ -36,6 +36,19 @@ class Router:
     files: tuple[SourceFile, ...]  # the YAML file and every file it names, exactly as read
     warnings: tuple[Problem, ...] = ()
 
+    @property
+    def doubt(self) -> str:
+        """Why this may not be all that was meant; empty where nothing says so."""
+        cut = [file.path for file in self.files if _may_be_cut(file)]
+        return f"{cut[0]} does not end with a newline, so it may be cut short" if cut else ""
+
+
+def _may_be_cut(file: SourceFile) -> bool:
+    """Half of a line is often a valid value, only not the one that was meant: 192.0.2.2 of
+    192.0.2.254. A document in braces says itself where it ends."""
+    content = file.content
+    return bool(content) and not content.endswith(b"\n") and not content.startswith(b"{")
+
 
 def load_router(path: Path) -> Router:
     """Raises ConfigError with every problem there is, in file order."""
@@ -79,10 +92,10 @@ class _Loading:
 
     def _check_end(self) -> None:
         """A file without a last newline is fine, unless it is half of one."""
-        content = self.document.file.content
-        if not content.endswith(b"\n"):
-            last = content.rpartition(b"\n")[2].decode()
-            end = Place(self.document.file.path, content.count(b"\n") + 1, len(last) + 1)
+        file = self.document.file
+        if _may_be_cut(file):
+            last = file.content.rpartition(b"\n")[2].decode()
+            end = Place(file.path, file.content.count(b"\n") + 1, len(last) + 1)
             message = "the file does not end with a newline: it may be cut short"
             self._add(end, "", message, warning=not self.errors)
 

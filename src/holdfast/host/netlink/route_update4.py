@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.engine.kinds.route import ROUTE, RouteTemplate, scope
+from holdfast.engine.kinds.route import ROUTE, Nexthop, RouteTemplate, scope
 from holdfast.errors import DriverError
 from holdfast.host.netlink.names import LinkNames
 from holdfast.host.netlink.route_codec import (
@@ -20,7 +20,6 @@ from holdfast.host.netlink.route_codec import (
 )
 from holdfast.host.netlink.route_decode import Reader, protocol_of, select, settle
 from holdfast.host.netlink.route_read import dump_routes
-from holdfast.host.netlink.route_shared import same_leg
 from holdfast.host.netlink.route_update import Update, chunks
 from holdfast.host.netlink.socket import APPEND, CREATE, EXCL, NetlinkSocket, Request
 
@@ -198,14 +197,19 @@ def _compared(shared: RouteTemplate) -> tuple[object, ...]:
 def _delete_would_match(old: RouteTemplate, new: RouteTemplate) -> bool:
     """Would a delete of the old one take the new one too?
 
-    It can't ask for `no MTU` or `no preferred source`, and compares no more legs than both have.
+    It can't ask for `no MTU`, `no preferred source` or `no gateway`, and compares no more legs
+    than both have.
     """
     return (
         old.type == new.type
-        and all(map(same_leg, old.nexthops, new.nexthops))
+        and all(map(_leg_would_match, old.nexthops, new.nexthops))
         and old.prefsrc in ("", new.prefsrc)
         and old.mtu in (0, new.mtu)
     )
+
+
+def _leg_would_match(old: Nexthop, new: Nexthop) -> bool:
+    return old.gateway in ("", new.gateway) and (old.dev == new.dev or not old.dev or not new.dev)
 
 
 def _swap(sock: NetlinkSocket, one: One, delete: Request, new: bytes, old: bytes) -> None:
