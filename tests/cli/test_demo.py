@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
 import pytest
 
+import holdfast
 from tests import lanes
 from tests.cli.conftest import COMMAND
 
@@ -19,9 +22,11 @@ def _links() -> str:
     return subprocess.run(["ip", "link"], capture_output=True, text=True, check=True).stdout
 
 
-def _demo(user: int, **environment: str) -> subprocess.CompletedProcess[str]:
+def _run(
+    command: list[str], user: int, environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [COMMAND, "demo"],
+        command,
         user=user,
         group=user,
         extra_groups=[],
@@ -32,6 +37,23 @@ def _demo(user: int, **environment: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+def _demo(user: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    """With the installed command; where its interpreter is in a folder that a normal user may not
+    enter, with the system's own interpreter and the same packages."""
+    try:
+        return _run([COMMAND, "demo"], user, environment)
+    except PermissionError:
+        packages = f"{Path(holdfast.__file__).parents[1]}:{sysconfig.get_path('purelib')}"
+        environment["PYTHONPATH"] = packages
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        own = ["/usr/bin/python3", "-c", f"import sys; sys.exit(sys.version[:4] != '{version}')"]
+        lanes.needs(
+            _run(own, user, environment).returncode == 0,
+            f"a Python {version} that a normal user may start",
+        )
+        return _run(["/usr/bin/python3", "-m", "holdfast", "demo"], user, environment)
 
 
 @pytest.mark.parametrize("user", [0, NOBODY], ids=["root", "nobody"])

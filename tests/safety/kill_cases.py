@@ -61,7 +61,8 @@ CHANGED = FULL | {
     "RouteList/many": f"{{gateway: 192.0.2.253, interface: br, routes: [{_MANY}]}}",
     "RouteList/few": (
         "{gateway: 192.0.2.254, interface: br,"
-        " routes: [10.4.0.0/16 metric 5, blackhole 10.6.0.0/16 table 200]}"
+        " routes: [10.4.0.0/16 metric 5, blackhole 10.5.0.0/16 table 100,"
+        " blackhole 10.6.0.0/16 table 200]}"
     ),
     "RoutingRule/four": "{priority: 1000, from: 192.0.2.0/24, table: 101}",
     "Neighbour/one": "{interface: br, address: 192.0.2.9, mac: 02:00:00:00:00:19}",

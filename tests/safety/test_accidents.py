@@ -5,9 +5,7 @@ A refusal leaves the kernel exactly as it was, by what `ip` shows of it.
 
 from __future__ import annotations
 
-import os
 import random
-import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,9 @@ import yaml
 from holdfast.paths import Paths
 from tests.cli.conftest import Done, Holdfast
 from tests.namespace import Namespace, private_namespaces
+from tests.safety import spoiling
 from tests.safety.router import document
+from tests.safety.spoiling import ROUTES
 
 RESOURCES = {
     "Interface/wan": "{ifname: wan0, adminUp: true, mtu: 1400}",
@@ -32,7 +32,6 @@ RESOURCES = {
     "RoutingRule/one": "{priority: 1000, from: 192.0.2.0/24, table: 100}",
     "Neighbour/one": "{interface: wan, address: 192.0.2.9, mac: 02:00:00:00:00:09}",
 }
-ROUTES = "".join(f"10.64.{n}.0/24\n" for n in range(40))
 FOREIGN = """\
 link add wan0 type veth peer name isp0
 link set isp0 up
@@ -226,37 +225,7 @@ def test_one_bad_resource_among_good_ones(
     _recovers(holdfast, applied)
 
 
-def _missing(path: Path) -> None:
-    path.unlink()
-
-
-def _folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _leading_nowhere(path: Path) -> None:
-    path.unlink()
-    path.symlink_to(path.name)  # ELOOP, which not even root may read
-
-
-def _cut_in_a_line(path: Path) -> None:
-    path.write_text(ROUTES[:-6])
-
-
-def _cut_in_a_prefix(path: Path) -> None:
-    path.write_text(ROUTES + "10.65.0.0/1")  # of /16
-
-
-def _binary(path: Path) -> None:
-    path.write_bytes(ROUTES.encode() + bytes(range(256)))
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [_missing, _folder, _leading_nowhere, _cut_in_a_line, _cut_in_a_prefix, _binary],
-    ids=lambda f: f.__name__,
-)
+@pytest.mark.parametrize("spoil", spoiling.ROUTE_FILES, ids=lambda f: f.__name__)
 def test_a_route_list_that_cannot_be_read(
     holdfast: Holdfast, applied: Namespace, spoil: Callable[[Path], None]
 ) -> None:
@@ -286,42 +255,7 @@ def test_most_of_a_route_list_is_gone(holdfast: Holdfast, applied: Namespace, li
     _recovers(holdfast, applied)
 
 
-def _overwrite(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2 : len(data) // 2 + 4096] = b"\xa5" * 4096
-    path.write_bytes(data)
-
-
-def _shorten(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def _empty(path: Path) -> None:
-    os.truncate(path, 0)
-
-
-def _scribble(path: Path) -> None:
-    path.write_bytes(b"not a database at all, only text" * 500)
-
-
-def _from_a_newer_version(path: Path) -> None:
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version=999")
-    connection.close()
-
-
-def _forged(path: Path) -> None:
-    """A claim that does not match its own fingerprint is no proof of anything."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE claims SET fields='{}' WHERE kind='link'")
-    connection.close()
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [_overwrite, _shorten, _empty, _scribble, _from_a_newer_version, _forged],
-    ids=lambda f: f.__name__,
-)
+@pytest.mark.parametrize("spoil", spoiling.LEDGERS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("resources", [RESOURCES, {}], ids=["all", "none"])
 def test_a_ledger_that_cannot_be_used(
     holdfast: Holdfast,
