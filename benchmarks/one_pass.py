@@ -16,34 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.routes import CONFIG
 from holdfast.cli import main as command_line
-
-_NOTHING = """\
-apiVersion: holdfast.dev/v1alpha1
-kind: Router
-metadata: {name: warm-up}
-spec:
-  resources:
-    - apiVersion: net.holdfast.dev/v1alpha1
-      kind: Interface
-      metadata: {name: wan}
-      spec: {ifname: wan, managed: false}
-    - apiVersion: net.holdfast.dev/v1alpha1
-      kind: IPv4StaticAddress
-      metadata: {name: wan}
-      spec: {interface: wan, address: 192.0.2.1/24}
-    - apiVersion: net.holdfast.dev/v1alpha1
-      kind: RouteList
-      metadata: {name: routes}
-      spec: {routes: []}
-"""
 
 
 def main(root: str, file: str) -> int:
     gc.disable()  # as the command itself does
     with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
         warm_up = Path(scratch) / "router.yaml"
-        warm_up.write_text(_NOTHING)
+        warm_up.write_text(CONFIG.replace("file: routes.txt", "routes: []"))
         command_line.run(["--root", scratch, "plan", str(warm_up)])
         command_line.run(["--root", scratch, "apply", str(warm_up), "--dry-run"])
         started = time.perf_counter()

@@ -17,7 +17,7 @@ _RTA_DST, _RTA_OIF, _RTA_GATEWAY = 1, 4, 5
 _TABLE_MAIN, _UNICAST = 254, 1
 _FILL_AT_ONCE = 20_000
 
-_CONFIG = """\
+CONFIG = """\
 apiVersion: holdfast.dev/v1alpha1
 kind: Router
 metadata: {name: benchmark}
@@ -53,7 +53,7 @@ def _write(path: Path, lines: Iterable[str]) -> Path:
 def router_file(folder: Path, count: int) -> Path:
     _write(folder / "routes.txt", (f"{d} via {GATEWAY} dev wan" for d in destinations(count)))
     path = folder / "router.yaml"
-    path.write_text(_CONFIG)
+    path.write_text(CONFIG)
     return path
 
 
