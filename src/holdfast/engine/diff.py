@@ -37,6 +37,8 @@ def bulk(intents: Sequence[BulkIntent], sighting: BulkSighting) -> BulkDiff:
     if sighting.exact:
         return BulkDiff((), tuple((intent, intent.batch.keys) for intent in intents), ())
     own = sighting.own
+    if not own:
+        return BulkDiff(tuple((intent, intent.batch.keys) for intent in intents), (), ())
     missing: list[tuple[BulkIntent, Sequence[bytes]]] = []
     present: list[tuple[BulkIntent, Sequence[bytes]]] = []
     wanted: list[list[bytes]] = []

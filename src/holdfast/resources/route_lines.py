@@ -69,6 +69,8 @@ def read_lines(chunked: Iterable[Sequence[str]], defaults: Defaults) -> Groups |
 
 
 def _read_chunk(lines: Sequence[str], defaults: Defaults, found: Groups) -> None:
+    if _read_alike(lines, defaults, found):
+        return
     alike: dict[tuple[str, str], list[str]] = defaultdict(list)  # by type and what follows
     plain: dict[str, list[str]] = defaultdict(list)
     for line in lines:
@@ -90,6 +92,33 @@ def _read_chunk(lines: Sequence[str], defaults: Defaults, found: Groups) -> None
         _pack_group(kind, rest, heads, defaults, found)
 
 
+def _read_alike(lines: Sequence[str], defaults: Defaults, found: Groups) -> bool:
+    """A chunk in which every line is a prefix of one family and then the same: a table by one
+    gateway. False: nothing was read."""
+    if lines and not lines[-1]:  # what follows the last newline
+        lines = lines[:-1]
+    joined = "/".join(lines)
+    parts = joined.split("/")
+    if not lines or len(parts) != 2 * len(lines):
+        return False
+    ways = set(parts[1::2])  # prefix length and what follows it
+    lengths, rests = {}, set()
+    for way in ways:
+        length, _, rest = way.partition(" ")
+        lengths[way] = length
+        rests.add(rest)
+    if len(rests) != 1 or "#" in joined:
+        return False
+    family = 6 if ":" in parts[0] else 4
+    try:
+        keys = _pack(parts[::2], [lengths[way] for way in parts[1::2]], family)
+    except _UnfitError:
+        return False
+    shared = parse_template("", words_of(rests.pop()), family, defaults)
+    found[shared] += keys
+    return True
+
+
 def _pack_group(kind: str, rest: str, heads: list[str], defaults: Defaults, found: Groups) -> None:
     joined = "/".join(heads)
     if "#" in joined:
@@ -103,15 +132,16 @@ def _pack_group(kind: str, rest: str, heads: list[str], defaults: Defaults, foun
     words = words_of(rest)
     for family, text in parts.items():
         shared = parse_template(kind, words, family, defaults)
-        found[shared] += _pack(text.split("/"), family)
+        between = text.split("/")
+        # Two slashes in one prefix put an address where a length belongs.
+        found[shared] += _pack(between[::2], between[1::2], family)
 
 
-def _pack(parts: list[str], family: int) -> list[bytes]:
-    """Keys for addresses and prefix lengths in turn."""
+def _pack(addresses: Sequence[str], given: Sequence[str], family: int) -> list[bytes]:
+    """Keys for addresses and prefix lengths."""
     try:
-        # Two slashes in one prefix would put an address where a length belongs.
-        lengths = list(map(_LENGTHS[family].__getitem__, parts[1::2]))
-        packed = list(map(socket.inet_pton, repeat(_FAMILIES[family][0]), parts[::2]))
+        lengths = list(map(_LENGTHS[family].__getitem__, given))
+        packed = list(map(socket.inet_pton, repeat(_FAMILIES[family][0]), addresses))
     except (KeyError, OSError, ValueError):
         raise _UnfitError from None
     if len(lengths) != len(packed):
@@ -150,8 +180,9 @@ class _Reader:
                 self.templates[rest, family] = self._template(rest, family)
             shared = self.templates[rest, family]
             if shared is not None:
+                address, _, length = head.partition("/")
                 try:
-                    return shared, _pack(head.split("/"), family)[0]
+                    return shared, _pack([address], [length], family)[0]
                 except _UnfitError:
                     pass
         return parse_line(line, self.defaults)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from holdfast.host.netlink import attributes
+from holdfast.host.netlink.messages import HEADER, Block, Run
 
 RTM_NEWROUTE, RTM_DELROUTE, RTM_GETROUTE = 24, 25, 26
 
@@ -79,6 +80,42 @@ class Shape:
         heads, tail = self.heads, self.tail
         default = heads[0] + tail  # RTA_DST is left out where the prefix length is 0
         return (heads[key[0]] + key[1:] + tail if key[0] else default for key in keys)
+
+    def is_run(self, run: Run, keys: Sequence[bytes]) -> bool:
+        """Is this run of messages the bodies of these keys, in this order?"""
+        if len(_alike(keys)) > 1 or run.length != HEADER.size + len(self._body(keys[0])):
+            return False
+        return self._block(run.header, keys).data == run.data[run.start : run.end]
+
+    def requests(self, kind: int, flags: int, keys: Sequence[bytes], most: int) -> Iterator[Block]:
+        """Requests that carry the bodies, in blocks of at most so many."""
+        for start in range(0, len(keys), most):
+            for part in _alike(keys[start : start + most]):
+                length = HEADER.size + len(self._body(part[0]))
+                yield self._block(HEADER.pack(length, kind, flags, 0, 0), part)
+
+    def _body(self, key: bytes) -> bytes:
+        return next(self.stream((key,)))
+
+    def _block(self, header: bytes, keys: Sequence[bytes]) -> Block:
+        """Messages with the bodies of keys that are alike."""
+        message = header + self._body(keys[0])
+        message += bytes(-len(message) % 4)
+        stride, width = len(message), len(keys[0])
+        data = bytearray(message * len(keys))
+        if keys[0][0]:
+            packed = b"".join(keys)
+            data[HEADER.size + 1 :: stride] = packed[::width]  # rtm_dst_len
+            for at in range(1, width):
+                data[HEADER.size + HEAD + 3 + at :: stride] = packed[at::width]
+        return Block(data, stride)
+
+
+def _alike(keys: Sequence[bytes]) -> list[Sequence[bytes]]:
+    """Keys in the same order, the default route apart: its body is shorter than the others."""
+    at = b"".join(keys)[:: len(keys[0])].find(0)
+    parts = (keys,) if at < 0 else (keys[:at], keys[at : at + 1], keys[at + 1 :])
+    return [part for part in parts if part]
 
 
 def created(shared: RouteTemplate, legs: Sequence[Leg], protocol: int) -> Shape:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.errors import DriverError
 from holdfast.host.netlink import attributes
+from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.route_codec import (
     ADDRESS_FAMILY,
     RTA_DST,
@@ -33,15 +34,20 @@ def dump_routes(
     Strict dumps also leave out cached exceptions (path MTU), which in IPv6 carry the protocol of
     the route they were cloned from.
     """
+    return dump_runs(sock, family, table=table, protocol=protocol).bodies()
+
+
+def dump_runs(sock: NetlinkSocket, family: int, *, table: int = 0, protocol: int = 0) -> Dump:
+    """As `dump_routes`, of very many."""
     header = RTMSG.pack(ADDRESS_FAMILY[family], 0, 0, 0, 0, protocol, 0, 0, 0)
     if table:
         header += attributes.u32(RTA_TABLE, table)
     try:
-        return sock.dump(RTM_GETROUTE, header, f"IPv{family} routes")
+        return sock.dump_runs(RTM_GETROUTE, header, f"IPv{family} routes")
     except DriverError as error:
         # A table comes into being with its first route.
         if error.code == errno.ENOENT:
-            return []
+            return Dump([])
         raise
 
 

@@ -9,7 +9,8 @@ from holdfast.engine.artifact import Batch
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.engine.observed import Sighting
 from holdfast.host.netlink import tags
-from holdfast.host.netlink.route_codec import created
+from holdfast.host.netlink.messages import Dump
+from holdfast.host.netlink.route_codec import Shape, created
 from holdfast.host.netlink.route_decode import Reader
 from holdfast.host.netlink.route_read import Gateways, legs_of
 
@@ -25,7 +26,7 @@ class RouteSighting:
     foreign: dict[bytes, list[Sighting]] = field(default_factory=dict)
     exact: bool = False
     _own: set[bytes] = field(default_factory=set)
-    _listed: list[bytes] = field(default_factory=list)  # own ones not yet in the set
+    _listed: list[Dump] = field(default_factory=list)  # own ones not yet in the set
     _packed: dict[int, tuple[Batch, list[bytes] | None]] = field(default_factory=dict)
 
     @property
@@ -35,7 +36,8 @@ class RouteSighting:
     @property
     def own(self) -> set[bytes]:
         if self._listed:
-            self._own.update(self._listed)
+            for dump in self._listed:
+                self._own.update(dump.bodies())
             self._listed = []
         return self._own
 
@@ -43,20 +45,34 @@ class RouteSighting:
         held = self._packed.pop(id(batch), None)
         return held[1] if held is not None else self._pack(batch)
 
-    def take_exact(self, batches: Sequence[Batch], dumped: list[bytes]) -> bool:
-        """Are the dumped bodies those of the batches, one by one?
+    def take_exact(self, batches: Sequence[Batch], dumped: Mapping[int, Dump]) -> bool:
+        """Are the dumped routes of each family those of the batches, one by one?
 
         The kernel dumps routes in the order of their addresses. Where they are declared in that
-        order, comparing two lists is many times faster than looking a million of them up.
+        order, comparing memory is many times faster than looking a million of them up.
         """
-        if sum(map(len, batches)) != len(dumped):
-            return False
-        packed: list[bytes] = []
+        for family, dump in dumped.items():
+            members = [batch for batch in batches if batch.template.family == family]
+            if sum(map(len, members)) != len(dump) or not self._is_exact(members, dump):
+                return False
+        self.exact, self._listed = True, list(dumped.values())
+        return True
+
+    def _is_exact(self, batches: Sequence[Batch], dump: Dump) -> bool:
+        runs = iter(dump.runs)
         for batch in batches:
-            packed += self._pack(batch) or ()
-        if packed != dumped:
-            return False
-        self.exact, self._listed = True, dumped
+            shape = self._shape(batch)
+            if shape is None:
+                return False
+            done = 0
+            while done < len(batch):
+                # A run that goes on into the next batch, where both are of one length, is given
+                # up on: the routes are looked up one by one then.
+                run = next(runs)
+                keys = batch.keys[done : done + run.count]
+                if len(keys) < run.count or not shape.is_run(run, keys):
+                    return False
+                done += run.count
         return True
 
     def missing(self, batch: Batch) -> Sequence[bytes]:
@@ -65,21 +81,25 @@ class RouteSighting:
         What was packed for this is kept for the next `pack` of the same batch, once: packing is
         the dearest part of a pass, and keeping it longer would hold a second copy of every route.
         """
+        own = self.own
+        if not own:
+            return batch.keys
         packed = self._pack(batch)
         self._packed[id(batch)] = batch, packed
         if packed is None:
             return batch.keys
-        if self.own.issuperset(packed):
+        if own.issuperset(packed):
             return ()
-        own = self.own
         return [key for key, body in zip(batch.keys, packed, strict=True) if body not in own]
 
     def _pack(self, batch: Batch) -> list[bytes] | None:
+        shape = self._shape(batch)
+        return None if shape is None else shape.bodies(batch.keys)
+
+    def _shape(self, batch: Batch) -> Shape | None:
         shared: RouteTemplate = batch.template
         legs = legs_of(shared, self.indexes, self._link_of)
-        if isinstance(legs, str):
-            return None
-        return created(shared, legs, self.tag).bodies(batch.keys)
+        return None if isinstance(legs, str) else created(shared, legs, self.tag)
 
     def _link_of(self, gateway: str) -> str:
         """Routes outlive the address that made their gateway reachable; they still say its link."""

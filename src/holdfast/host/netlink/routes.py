@@ -13,18 +13,19 @@ from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, identify, 
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
+from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.names import LinkNames, read_names
 from holdfast.host.netlink.route_codec import RTM_NEWROUTE, created
 from holdfast.host.netlink.route_decode import Reader, settle
 from holdfast.host.netlink.route_delete import delete_routes
 from holdfast.host.netlink.route_holders import Asked, find_holders
-from holdfast.host.netlink.route_read import Gateways, dump_routes, legs_of
+from holdfast.host.netlink.route_read import Gateways, dump_runs, legs_of
 from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, SharedRoutes
 from holdfast.host.netlink.route_sighting import RouteSighting
 from holdfast.host.netlink.route_update import prepare
 from holdfast.host.netlink.route_update4 import update_aliases
 from holdfast.host.netlink.route_update6 import update_legs
-from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
+from holdfast.host.netlink.socket import BATCH_MESSAGES, CREATE, EXCL, REQUEST, NetlinkSocket
 
 # Each table is two dumps; with more of them, one dump of all is cheaper.
 _TABLES_AT_ONCE = 64
@@ -50,18 +51,11 @@ class RouteDriver:
         with_others = {identity: claim for identity, claim in claims.items() if _is_shared(claim)}
         shared = SharedRoutes(with_others, batches, reader, names.indexes, self._tag)
         tables = _tables(scope, batches, claims.values())
-        dumped = {
-            family: [
-                body
-                for table in tables
-                for body in dump_routes(self._sock, family, table=table, protocol=self._tag)
-            ]
-            for family in (4, 6)
-        }
-        if not claims and seen.take_exact(batches, [*dumped[4], *dumped[6]]):
+        dumped = {family: self._dump(family, tables) for family in (4, 6)}
+        if not claims and seen.take_exact(batches, dumped):
             return Observed(bulk={ROUTE.name: seen})
-        for family, bodies in dumped.items():
-            settled = settle(bodies, family)
+        for family, dump in dumped.items():
+            settled = settle(dump.bodies(), family)
             seen.own.update(shared.own_parts(settled) if family == 6 else settled)
         asked = Asked()
         for batch in batches:
@@ -71,6 +65,11 @@ class RouteDriver:
             asked.add(identity_scope, [key])
         find_holders(self._sock, asked, seen, shared, claims)
         return Observed(bulk={ROUTE.name: seen})
+
+    def _dump(self, family: int, tables: Iterable[int]) -> Dump:
+        """What carries our tag."""
+        dumps = (dump_runs(self._sock, family, table=table, protocol=self._tag) for table in tables)
+        return Dump([run for dump in dumps for run in dump.runs])
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -122,10 +121,10 @@ class RouteDriver:
             progress(len(keys))
             return _failed(operation, legs)
         shape = created(shared, legs, self._tag)
-        requests = (Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in shape.stream(keys))
+        requests = shape.requests(RTM_NEWROUTE, REQUEST | CREATE | EXCL, keys, BATCH_MESSAGES)
         failures = tuple(
             Failure(expand(shared, keys[index]).key, error.text, error.errno == errno.EEXIST)
-            for index, error in sorted(self._sock.transact(requests, progress).items())
+            for index, error in sorted(self._sock.transact_blocks(requests, progress).items())
         )
         return Result(operation, len(keys) - len(failures), failures)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from holdfast.errors import DriverError
 from holdfast.host.netlink import attributes
+from holdfast.host.netlink.messages import HEADER, Block, Dump, Run, runs
 
 # Flags of a message, from linux/netlink.h.
 REQUEST, ACK, ROOT, MATCH = 0x1, 0x4, 0x100, 0x200
@@ -28,14 +29,12 @@ _SOL_NETLINK = 270
 _CAP_ACK, _EXT_ACK, _GET_STRICT_CHK = 10, 11, 12
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 
-_HEADER = struct.Struct("=IHHII")
-_LENGTH_TYPE_FLAGS = struct.Struct("=IHH")
 
 # The kernel fills dump datagrams up to 32 KiB, whatever larger buffer is offered.
 _RECEIVE = 1 << 16
 # An error answer costs the kernel about 1 KiB of receive buffer, so this many messages at once
 # can all fail without an answer being lost in the buffer below.
-_BATCH_MESSAGES = 1000
+BATCH_MESSAGES = 1000
 _RECEIVE_BUFFER = 8 << 20
 _SEND_BUFFER = 4 << 20
 _DUMP_TRIES = 8
@@ -123,7 +122,11 @@ class NetlinkSocket:
         self._transport.close()
 
     def dump(self, kind: int, header: bytes, what: str) -> list[bytes]:
-        """The bodies (what follows the netlink header) of every object a dump request answers.
+        """The bodies (what follows the netlink header) of every object a dump request answers."""
+        return self.dump_runs(kind, header, what).bodies()
+
+    def dump_runs(self, kind: int, header: bytes, what: str) -> Dump:
+        """As `dump`, for very many objects.
 
         A dump that the kernel marks as interrupted by a change, or of which datagrams were lost,
         is taken again from the start; nothing partial is ever returned.
@@ -131,7 +134,7 @@ class NetlinkSocket:
         problem = ""
         for _ in range(_DUMP_TRIES):
             try:
-                bodies = self._dump_once(kind, header, what)
+                found = self._dump_once(kind, header, what)
             except (OSError, struct.error) as error:
                 # Whatever went wrong, the rest of the answer is not to be taken for the next one.
                 self._reopen()
@@ -143,50 +146,42 @@ class NetlinkSocket:
                     said = error.strerror
                     raise DriverError(f"cannot read {what}: {said}", error.errno or 0) from error
                 continue
-            if bodies is not None:
-                return bodies
+            if found is not None:
+                return found
             problem = "the kernel's tables changed while they were read"
         raise DriverError(f"cannot read {what}: {problem}, {_DUMP_TRIES} times in a row")
 
-    def _dump_once(self, kind: int, header: bytes, what: str) -> list[bytes] | None:
+    def _dump_once(self, kind: int, header: bytes, what: str) -> Dump | None:
         """None: interrupted. The answer is drained to its end all the same. struct.error: cut."""
         self._sequence += 1
         flags = REQUEST | ROOT | MATCH
-        self._transport.send(
-            _HEADER.pack(16 + len(header), kind, flags, self._sequence, 0) + header
-        )
-        bodies: list[bytes] = []
-        add = bodies.append
-        unpack = _LENGTH_TYPE_FLAGS.unpack_from
+        self._transport.send(HEADER.pack(16 + len(header), kind, flags, self._sequence, 0) + header)
+        found: list[Run] = []
         interrupted = 0
         while True:
             data = self._transport.recv(_RECEIVE)
-            offset, end = 0, len(data)
-            while offset < end:
-                length, answer, message_flags = unpack(data, offset)
-                interrupted |= message_flags
-                if answer == _NLMSG_DONE:
-                    code = struct.unpack_from("=i", data, offset + 16)[0] if length >= 20 else 0
+            for run in runs(data):
+                interrupted |= run.flags
+                if run.kind == _NLMSG_DONE:
+                    code = 0
+                    if run.length >= 20:
+                        (code,) = struct.unpack_from("=i", data, run.start + 16)
                     if code < 0:
                         # The ext-ack attributes follow the code.
-                        said = _error_text(-code, data[offset + 20 : offset + length])
+                        said = _error_text(-code, data[run.start + 20 : run.start + run.length])
                         raise DriverError(f"cannot read {what}: {said}", -code)
-                    return None if interrupted & _DUMP_INTERRUPTED else bodies
-                if answer == _NLMSG_ERROR:
-                    found = _read_error(data, offset, length, message_flags)
-                    if found is not None:
-                        raise DriverError(f"cannot read {what}: {found.text}", found.errno)
+                    return None if interrupted & _DUMP_INTERRUPTED else Dump(found)
+                if run.kind == _NLMSG_ERROR:
+                    error = _read_error(data, run.start, run.length, run.flags)
+                    if error is not None:
+                        raise DriverError(f"cannot read {what}: {error.text}", error.errno)
                 else:
-                    add(data[offset + 16 : offset + length])
-                offset += (length + 3) & ~3
-            # Looked at once a datagram: only the last message of one can be cut.
-            if not data or offset - (-length % 4) > end:
-                raise struct.error
+                    found.append(run)
 
     def get(self, request: Request) -> bytes | NetlinkError:
         """One object asked for by a request that is answered with a single message."""
         self._sequence += 1
-        message = _HEADER.pack(
+        message = HEADER.pack(
             16 + len(request.body), request.kind, REQUEST | request.flags, self._sequence, 0
         )
         try:
@@ -199,7 +194,7 @@ class NetlinkSocket:
     def _answer(self, sequence: int) -> bytes | NetlinkError:
         while True:
             data = self._transport.recv(_RECEIVE)
-            length, answer, flags, answered, _ = _HEADER.unpack_from(data, 0)
+            length, answer, flags, answered, _ = HEADER.unpack_from(data, 0)
             if answered != sequence:
                 continue
             if answer == _NLMSG_ERROR:
@@ -224,7 +219,7 @@ class NetlinkSocket:
         source = iter(requests)
         batch = self._encode(source, 0)
         while batch is not None:
-            if batch.size < _BATCH_MESSAGES:
+            if batch.size < BATCH_MESSAGES:
                 self._exchange(batch, failed)
                 following = None
             else:
@@ -235,14 +230,32 @@ class NetlinkSocket:
             batch = following
         return failed
 
+    def transact_blocks(
+        self,
+        blocks: Iterable[Block],
+        progress: Callable[[int], None] = lambda _done: None,
+    ) -> dict[int, NetlinkError]:
+        """As `transact`, for blocks of at most BATCH_MESSAGES requests. Making one costs so little
+        that it is not worth a thread."""
+        failed: dict[int, NetlinkError] = {}
+        start = 0
+        for block in blocks:
+            first = self._sequence + 1
+            self._sequence += block.count
+            batch = _Batch(block.number(first, ACK), first, self._sequence, start)
+            self._exchange(batch, failed)
+            start += batch.size
+            progress(batch.size)
+        return failed
+
     def _encode(self, source: Iterator[Request], start: int) -> _Batch | None:
         """The next messages as one datagram; None where there are no more."""
-        pack = _HEADER.pack
+        pack = HEADER.pack
         first = sequence = self._sequence + 1
         parts: list[bytes] = []
         kind = flags = 0
         body = b""
-        for sequence, (kind, flags, body) in enumerate(islice(source, _BATCH_MESSAGES), first):
+        for sequence, (kind, flags, body) in enumerate(islice(source, BATCH_MESSAGES), first):
             parts.append(pack(16 + len(body), kind, REQUEST | flags, sequence, 0))
             parts.append(body)
             if len(body) & 3:
@@ -268,7 +281,7 @@ class NetlinkSocket:
             data = self._transport.recv(_RECEIVE)
             offset, end = 0, len(data)
             while offset < end:
-                length, answer, flags, sequence, _ = _HEADER.unpack_from(data, offset)
+                length, answer, flags, sequence, _ = HEADER.unpack_from(data, offset)
                 if answer == _NLMSG_ERROR and batch.first <= sequence <= batch.last:
                     found = _read_error(data, offset, length, flags)
                     if found is not None:
