@@ -37,6 +37,15 @@ test-host: $(DEV) packages-test ## the host lane: everything, on the machine's o
 test-uml: $(DEV) packages-test ## the uml lane: tests marked uml, under user-mode Linux
 	@UML_TIMEOUT=900 tools/uml-run $(PYTEST) -p no:cacheprovider -m uml
 
+.PHONY: test-systemd
+test-systemd: $(DEV) packages-test ## the systemd lane: tests marked systemd, where PID 1 is systemd
+	@NSPAWN_TIMEOUT=900 tools/nspawn-run $(PYTEST) -p no:cacheprovider -m systemd
+
+.PHONY: test-qemu
+test-qemu: $(DEV) packages-test ## the qemu lane: tests marked qemu, on a whole kernel under QEMU
+	@QEMU_TIMEOUT=900 tools/qemu-run $(PYTEST) -p no:cacheprovider -m qemu \
+	    $$(grep -rl 'mark\.qemu' tests --include='test_*.py')
+
 .PHONY: soak
 soak: $(DEV) packages-test ## the long runs of the random tests
 	@$(PYTEST) -m soak --hypothesis-profile=soak

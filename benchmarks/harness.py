@@ -35,7 +35,8 @@ Contender = Callable[[], Run]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a benchmark prints; a bar is the largest ratio that is good enough.
+    """What a benchmark prints; a bar is the largest ratio that is good enough, or in `bar_s` the
+    longest time.
 
     `ours` is the pass. `command` is the whole process that a shell starts for it: the pass, and
     before it the start of the interpreter and the imports, which a running program pays once.
@@ -48,6 +49,7 @@ class Result:
     notes: Mapping[str, str]
     rss_bar_mb: float | None = None
     command: float | None = None
+    bar_s: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -64,6 +66,8 @@ class Result:
             document["command_ratio"] = {
                 peer: round(self.command / seconds, 4) for peer, seconds in self.peers.items()
             }
+        if self.bar_s is not None:
+            document["bar_s"] = self.bar_s
         if self.notes:
             document["notes"] = dict(self.notes)
         return document

@@ -30,6 +30,8 @@ def root(tmp_path: Path) -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "uml: the user-mode-Linux lane runs this test too")
+    config.addinivalue_line("markers", "systemd: the lane with systemd as PID 1 runs this test too")
+    config.addinivalue_line("markers", "qemu: the lane under QEMU runs this test too")
     config.addinivalue_line("markers", "soak: `make soak` runs this test for longer")
 
 
@@ -57,3 +59,6 @@ def _judge(report: pytest.TestReport | pytest.CollectReport, markers: frozenset[
     if failure is not None:
         report.outcome = "failed"
         report.longrepr = failure
+    elif isinstance(report.longrepr, tuple) and lanes.covered(reason.removeprefix("Skipped: ")):
+        # Without a line, pytest says it once for all tests of a file.
+        report.longrepr = (report.longrepr[0], None, report.longrepr[2])  # type: ignore[assignment]

@@ -1,7 +1,9 @@
 """What a test says when it cannot run here. `make test` runs every lane.
 
 The host lane runs on the machine's own kernel; the uml lane runs the tests marked `uml` under
-user-mode Linux, whose kernel has the link types that the machine's own may lack.
+user-mode Linux, whose kernel has the link types that the machine's own may lack; the systemd lane
+runs the tests marked `systemd` on a machine in a folder whose PID 1 is systemd; the qemu lane runs
+those marked `qemu` under QEMU, on a kernel that has WireGuard as well.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import pytest
 
 from tests.namespace import Namespace
 
-LANES = ("host", "uml")
+LANES = ("host", "uml", "systemd", "qemu")
 COVERED = "covered by the {} lane"
 
 
@@ -45,16 +47,22 @@ def covered_elsewhere(lane: str, reason: str) -> None:
 
 
 def needs_link_type(namespace: Namespace, kind: str) -> None:
-    """Leave a test of a link type that this kernel does not know to the uml lane."""
+    """Leave a test of a link type that this kernel does not know to the lane that has it."""
     __tracebackhide__ = True
     try:
         # A type that is known complains of something else, or makes the link.
         namespace.ip(f"link add probe type {kind}")
     except AssertionError as error:
         if "Unknown device type" in str(error):
-            covered_elsewhere("uml", f"this kernel has no {kind} links")
+            lane = "qemu" if kind == "wireguard" else "uml"
+            covered_elsewhere(lane, f"this kernel has no {kind} links")
     else:
         namespace.ip("link del probe")
+
+
+def covered(reason: str) -> bool:
+    """Is it a skip of `covered_elsewhere`?"""
+    return any(reason.startswith(COVERED.format(lane)) for lane in LANES)
 
 
 def verdict_on_skip(reason: str, markers: frozenset[str]) -> str | None:

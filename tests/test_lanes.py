@@ -69,6 +69,14 @@ def test_what_another_lane_covers_may_be_skipped_under_ci(tmp_path: Path) -> Non
     assert "covered by the uml lane: no vlan here" in done.stdout
 
 
+def test_what_another_lane_covers_is_said_once_for_a_file(tmp_path: Path) -> None:
+    second = _COVERED.replace("test_it", "test_too")
+    done = _pytest(tmp_path, "pytestmark = pytest.mark.uml\n" + _COVERED + second)
+    assert [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")] == [
+        "SKIPPED [2] tests/test_it.py: covered by the uml lane: no vlan here"
+    ]
+
+
 def test_a_test_the_other_lane_would_not_select_is_not_covered(tmp_path: Path) -> None:
     done = _pytest(tmp_path, _COVERED)
     assert done.returncode == 1

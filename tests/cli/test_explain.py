@@ -18,6 +18,9 @@ def applied(holdfast: Holdfast, wan: Namespace) -> Holdfast:
     holdfast.declare(WAN, WAN_ADDRESS, LIST, route("a", "10.1.0.0/16"))
     holdfast.ok("apply", "router.yaml", "--yes")
     wan.ip("route add 10.99.0.0/16 via 192.0.2.250 proto static metric 100")
+    wan.ip("route add 10.98.0.0/16 via 192.0.2.250 proto bird metric 4000000000")
+    wan.ip("route add blackhole 10.97.0.0/16 table 7")
+    wan.ip("-6 route add blackhole fd97::/64 proto zebra metric 70000 table 1000")
     wan.ip("addr add 192.0.2.77/24 dev wan0")
     wan.ip("rule add priority 500 fwmark 5 lookup 7")
     return holdfast
@@ -44,6 +47,11 @@ def test_a_route_of_a_list_leads_to_its_line(applied: Holdfast) -> None:
     [
         (["route", "10.99.0.0/16"], "protocol static"),
         (["10.99.0.0/16", "metric", "100"], "protocol static"),
+        (["10.98.0.0/16"], "protocol bird"),
+        (["10.97.0.0/16"], "protocol boot"),
+        (["10.97.0.0/16", "table", "7"], "protocol boot"),
+        (["fd97::/64"], "protocol zebra"),
+        (["route", "192.0.2.77/32", "table", "255"], "protocol kernel"),
         (["192.0.2.77"], "protocol 0"),
         (["rule", "500"], "protocol"),
         (["isp0"], "a veth link"),
@@ -58,6 +66,13 @@ def test_what_is_foreign_is_left_alone_and_why(
     assert found["declared"] == []
     assert found["next"]["action"] == "none"
     assert "touches only what it can prove it owns" in found["next"]["says"]
+
+
+def test_routes_that_differ_only_in_metric_and_table(applied: Holdfast, wan: Namespace) -> None:
+    wan.ip("route add blackhole 10.6.0.0/16 table 7 metric 5000")
+    found = applied.ok("explain", "10.6.0.0/16", "router.yaml", "-o", "json").json["findings"]
+    names = [(one["artifact"]["name"], one["proof"] != "") for one in found]
+    assert names == [("10.6.0.0/16", True), ("10.6.0.0/16 table 7 metric 5000", False)]
 
 
 def test_an_orphan_leads_to_the_generation_that_declared_it(applied: Holdfast) -> None:

@@ -1,7 +1,8 @@
 """Is what a command printed what the page shows?
 
 A line `...` of the page stands for any number of lines. What differs from run to run is made alike
-on both sides first: ages and times, MAC addresses, fingerprints and digests, process numbers. The
+on both sides first: ages and times, MAC addresses, link-local addresses and those out of a pool,
+fingerprints and digests, process numbers. The
 folder that an example runs in is called /home/you/router on the page. Blanks at line ends count
 for nothing.
 """
@@ -22,6 +23,9 @@ _ALIKE = (
     (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "FINGERPRINT"),
     (re.compile(r"\bprocess \d+"), "process N"),
+    (re.compile(r"\bfe80::[0-9a-f:]+"), "LINK-LOCAL"),
+    # Out of the pool of a DHCP server, by the hardware address of the client.
+    (re.compile(r"(?<=DHCP     )[\d.]+/"), "ADDRESS/"),
 )
 
 

@@ -6,17 +6,19 @@
 - A `console` block holds commands (`$ …`, going on in lines of `> …`), each followed by what it
   prints. A command that fails must be followed by `$ echo $?`, so that no page hides a failure.
 - YAML must be valid at every step, unless the name of the file begins with `wrong`.
+- The files of docs/examples are there, as in a clone. A `yml` block shows a piece of one of them.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs import compare
-from tests.docs.markdown import Block, blocks
+from tests.docs.markdown import EXAMPLES, ROOT, Block, blocks
 from tests.docs.session import Session
 
 _FILE = re.compile(r"# (?P<name>[\w./-]+\.\w+)(?P<added> \(added\))?")
@@ -60,6 +62,7 @@ def examples(text: str) -> Iterator[File | Command]:
 def play(text: str, folder: Path) -> Outcome:
     outcome = Outcome()
     failed: Command | None = None
+    shutil.copytree(ROOT / EXAMPLES, folder / EXAMPLES)
     with Session(folder) as shell:
         for example in examples(text):
             if isinstance(example, File):

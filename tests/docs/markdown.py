@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = Path("docs") / "examples"
 
 _FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\S*)")
 _HEADING = re.compile(r"^#{1,6} +(?P<text>.+?) *#*$")

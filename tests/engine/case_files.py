@@ -99,6 +99,7 @@ def _desired(found: YAML) -> Desired:
             Action(one.get("action", "ensure")),
             _requires(one),
             one.get("creates", True),
+            one.get("revert", False),
         )
         for one in found.get("intents", ())
     ]
@@ -112,7 +113,15 @@ def _desired(found: YAML) -> Desired:
         for one in found.get("routes", ())
     ]
     waiting = [
-        Waiting(w["owner"], w.get("origin", ""), w["reason"]) for w in found.get("waiting", ())
+        Waiting(
+            one["owner"],
+            one.get("origin", ""),
+            one["reason"],
+            one.get("keeps", True),
+            frozenset(one.get("tables", ())),
+            routes_only=one.get("routes_only", False),
+        )
+        for one in found.get("waiting", ())
     ]
     return Desired(tuple(intents), tuple(waiting))
 
@@ -150,6 +159,8 @@ def _claim(one: YAML) -> Claim:
         one.get("generation", 1),
         one.get("epoch", EPOCH),
         one.get("nonce", ""),
+        _fields(one["original"]) if "original" in one else None,
+        one.get("revert", False),
     )
 
 

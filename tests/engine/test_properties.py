@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, Fields, Key
@@ -16,7 +17,7 @@ from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report, scope
 from tests.engine.memory_host import MemoryHost, MemoryLedger
-from tests.engine.universe import desired, hosts
+from tests.engine.universe import desired, hosts, waiting
 
 POLICY = Policy(epoch="this boot", allow_mass_delete=True)
 
@@ -122,7 +123,7 @@ def test_every_intent_is_answered_for(wanted: Desired, host: MemoryHost) -> None
     answered = _answered(made)
     for intent in wanted.intents:
         if isinstance(intent, BulkIntent):
-            held = any(one.owner == intent.owner for one in made.pending)
+            held = any(one.owner == intent.owner for one in (*made.pending, *made.blocked))
             keys = {intent.batch.artifact(key).key for key in intent.batch.keys}
             assert held or keys <= answered
         elif intent.action is not Action.DELETE:
@@ -140,6 +141,24 @@ def _answered(made: Plan) -> set[Key]:
         else:
             found |= {subject.artifact(key).key for key in subject.keys}
     return found
+
+
+@given(desired(contradicting=False), hosts(), st.data())
+@settings(max_examples=200, deadline=None)
+def test_what_waits_for_a_fact_loses_nothing(
+    wanted: Desired, host: MemoryHost, data: st.DataObject
+) -> None:
+    """However long it waits, and whatever goes on meanwhile: with the fact, nothing is to do."""
+    ledger = MemoryLedger()
+    run(wanted, host, ledger)
+    for _ in range(2):
+        some = data.draw(waiting(wanted))
+        objects, routes, claimed = snapshot(host), set(host.routes), set(ledger.claims())
+        run(some, host, ledger)
+        assert all(snapshot(host)[key] == several for key, several in objects.items())
+        assert routes <= set(host.routes)
+        assert claimed <= ledger.claims().keys()
+    assert Pass(wanted, host, ledger, POLICY).plan().changes == ()
 
 
 @given(desired(), hosts())

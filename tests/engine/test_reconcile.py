@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -253,6 +254,58 @@ def test_a_setting_is_claimed_anew_in_a_new_boot() -> None:
     claim = ledger.held[nic]
     assert (claim.epoch, claim.provenance) == ("the next boot", Provenance.SET)
     assert (claim.original, claim.fields["ifindex"]) == ({"mtu": 1400}, 2)
+
+
+def test_a_setting_is_set_back_once_nothing_declares_it() -> None:
+    host, ledger = MemoryHost(), MemoryLedger()
+    host.put(SYSCTL, {"value": "0"})
+    for value in ("1", "2"):
+        run(host, ledger, replace(ensure(SYSCTL, {"value": value}), revert=True))
+    assert (ledger.held[SYSCTL].original, ledger.held[SYSCTL].revert) == ({"value": "0"}, True)
+    host.failing = {SYSCTL: "read-only"}
+    assert not run(host, ledger).converged
+    assert ledger.held[SYSCTL].revert
+    host.failing = {}
+    report = run(host, ledger)
+    assert report.converged
+    assert host.objects[SYSCTL][0].fields == {"value": "0"}
+    assert ledger.held == {}
+    assert run(host, ledger).rounds == 0
+
+
+def test_what_is_asked_for_last_says_whether_a_setting_is_set_back() -> None:
+    host, ledger = MemoryHost(), MemoryLedger()
+    host.put(SYSCTL, {"value": "0"})
+    wanted = ensure(SYSCTL, {"value": "1"})
+    run(host, ledger, replace(wanted, revert=True))
+    run(host, ledger, wanted)
+    assert not ledger.held[SYSCTL].revert
+    run(host, ledger)
+    assert host.objects[SYSCTL][0].fields == {"value": "1"}
+    assert ledger.held == {}
+
+
+def test_claims_of_another_namespace_outlive_a_pass_in_this_one() -> None:
+    """Of this boot: even a tagged object of the same name, and a setting that is as declared."""
+    host, ledger = MemoryHost(epoch="boot/1"), MemoryLedger()
+    host.put(SYSCTL, {"value": "0"})
+    wanted = (ensure(LINK, BRIDGE), ensure(RULE, {}), ensure(SYSCTL, {"value": "1"}))
+    run(host, ledger, *wanted)
+    ledger.held[LINK] = replace(ledger.held[LINK], nonce="77")
+    ledger.held[RULE] = replace(ledger.held[RULE], state=ClaimState.DELETING)
+    before = dict(ledger.held)
+    other = MemoryHost(epoch="boot/2")
+    other.put(SYSCTL, {"value": "1"})
+    for intents in ((), (ensure(SYSCTL, {"value": "1"}),)):
+        run(other, ledger, *intents)
+        other.put(RULE, {}, protocol=72)
+        run(other, ledger, ensure(RULE, {}), *intents)
+        assert ledger.held == before
+        other.objects.pop(RULE)
+    host.epoch = "the next boot/1"
+    host.objects.clear()
+    run(host, ledger)
+    assert ledger.held == {}
 
 
 def test_a_kept_setting_of_an_earlier_boot_is_still_not_ours_to_delete() -> None:

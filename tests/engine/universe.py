@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from holdfast.engine.artifact import Artifact, Key, Value
-from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
+from holdfast.engine.intent import Action, BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.kinds import route
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from tests.engine.memory_host import TAGGED, MemoryHost, Route
@@ -61,13 +61,13 @@ templates = st.builds(
 )
 
 
-def _bulk(shared: RouteTemplate, keys: set[bytes]) -> BulkIntent:
+def _bulk(number: int, shared: RouteTemplate, keys: set[bytes]) -> BulkIntent:
     needed = tuple(Key("link", nexthop.dev) for nexthop in shared.nexthops)
-    return BulkIntent("RouteList/r", route.batch(shared, sorted(keys)), "", needed)
+    return BulkIntent(f"RouteList/{number}", route.batch(shared, sorted(keys)), "", needed)
 
 
 @st.composite
-def desired(draw: st.DrawFn) -> Desired:
+def desired(draw: st.DrawFn, *, contradicting: bool = True) -> Desired:
     chosen = draw(st.lists(artifacts(), max_size=8, unique_by=lambda one: one.key))
     actions = st.sampled_from([Action.ENSURE, Action.ENSURE, Action.ENSURE, Action.DELETE])
     intents: list[Intent | BulkIntent] = [
@@ -77,13 +77,37 @@ def desired(draw: st.DrawFn) -> Desired:
             f"router.yaml:{number}",
             draw(actions) if one.key.kind != "sysctl" else Action.ENSURE,
             _requires(one.key),
+            revert=draw(st.booleans()),
         )
         for number, one in enumerate(chosen)
     ]
-    # One batch a metric: two that contradict each other never pass the checks of the loader.
-    batches = draw(st.lists(templates, max_size=2, unique_by=lambda one: one.metric))
+    # Some may contradict each other: they share a metric and a prefix, and not the rest.
+    alike = None if contradicting else lambda one: one.metric
+    batches = draw(st.lists(templates, max_size=3, unique_by=alike))
     keys = st.sets(st.sampled_from(PREFIXES), min_size=1)
-    return Desired((*intents, *(_bulk(shared, draw(keys)) for shared in batches)))
+    bulk = (_bulk(number, shared, draw(keys)) for number, shared in enumerate(batches))
+    return Desired((*intents, *bulk))
+
+
+@st.composite
+def waiting(draw: st.DrawFn, wanted: Desired) -> Desired:
+    """The same, but that some of the resources wait for a fact."""
+    declared = [
+        one for one in wanted.intents if isinstance(one, BulkIntent) or one.action is Action.ENSURE
+    ]
+    chosen = [one for one in declared if draw(st.booleans())]
+    return Desired(
+        tuple(one for one in wanted.intents if one not in chosen),
+        tuple(
+            Waiting(
+                one.owner,
+                one.origin,
+                "waits for a fact",
+                tables=route.tables([one.batch]) if isinstance(one, BulkIntent) else frozenset(),
+            )
+            for one in chosen
+        ),
+    )
 
 
 @st.composite

@@ -34,6 +34,9 @@ def _lines(router: Router, desired: Desired) -> Iterator[str]:
         else:
             words = intent.action.value + ("" if intent.creates else " what exists")
             yield from _intent(intent, intent.artifact, words)
+    for waiting in desired.waiting:
+        words = "" if waiting.keeps else "; what it made goes"
+        yield f"{waiting.origin} {waiting}{words}"
 
 
 def _intent(intent: Intent | BulkIntent, artifact: Artifact, action: str) -> Iterator[str]:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from holdfast.cli import journal
 from holdfast.engine.intent import Desired
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
@@ -26,6 +25,7 @@ from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import Router, load_router
+from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests.namespace import private_namespaces
 from tests.safety import snapshot

@@ -192,7 +192,7 @@ def test_half_a_file(holdfast: Holdfast, applied: Namespace, cut: int) -> None:
 
 
 def test_half_a_value(holdfast: Holdfast, applied: Namespace) -> None:
-    """192.0.2.1/2 is an address too; but a file without a last newline removes nothing."""
+    """192.0.2.1/2 is an address too; but a file without a last newline removes nothing,"""
     resources = dict(RESOURCES)
     last = "IPv4StaticAddress/wan"
     del resources[last]
@@ -200,6 +200,39 @@ def test_half_a_value(holdfast: Holdfast, applied: Namespace) -> None:
     _write(holdfast, document(resources)[:-2])
     _refused(holdfast, applied, 4, "router.yaml does not end with a newline", "cut short")
     _recovers(holdfast, applied)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("IPv4Route/one", "destination: 10.1.0.0/16\n        gateway: 192.0.2.254"),
+        ("Interface/wan", "ifname: wan0\n        adminUp: true\n        mtu: 1400"),
+    ],
+)
+def test_half_a_value_of_what_is_there(
+    holdfast: Holdfast, applied: Namespace, name: str, value: str
+) -> None:
+    """nor does it change anything: 192.0.2.2 is a gateway too, and 140 an MTU."""
+    resources = {other: spec for other, spec in RESOURCES.items() if other != name}
+    indent = "\n        "
+    wan = f"{indent}interface: wan" if "Route" in name else ""
+    text = document(resources | {name: f"{wan}{indent}{value}"})
+    cut = 3 if "Route" in name else 2
+    _write(holdfast, text[:-cut])
+    _refused(holdfast, applied, 4, "does not end with a newline", "1 artifact would be changed")
+    _write(holdfast, text[:-cut] + "\n")
+    assert holdfast.ok("plan", "router.yaml", "-o", "json").json["summary"]["update"] == 1
+    _recovers(holdfast, applied)
+
+
+def test_a_last_line_that_is_new(holdfast: Holdfast, applied: Namespace) -> None:
+    """It takes nothing from anybody: it is made, with a warning."""
+    new = "{destination: 10.9.0.0/16, gateway: 192.0.2.254, interface: wan}"
+    _write(holdfast, document(RESOURCES | {"IPv4Route/new": new}).rstrip("\n"))
+    done = _apply(holdfast)
+    assert done.code == 0, done
+    assert "does not end with a newline" in done.err
+    assert applied.ip_json("route show 10.9.0.0/16")[0]["gateway"] == "192.0.2.254"
 
 
 @pytest.mark.parametrize(
@@ -301,9 +334,46 @@ def test_the_wrong_network_namespace(holdfast: Holdfast, applied: Namespace) -> 
         assert "link br0 exists and is not ours, so it is not deleted" in done.out
         assert _kernel(wrong) == before
         _write(holdfast, document({}))
-        assert _apply(holdfast, "--allow-mass-delete").code == 0
+        done = _apply(holdfast, "--allow-mass-delete")
+        assert done.code == 0
+        assert "kept: claimed in another network namespace of this boot" in done.out
         assert _kernel(wrong) == before
+        _write(holdfast, document(RESOURCES))
+        done = holdfast.run("adopt", "router.yaml", "--apply")
+        assert (done.code, "another network namespace" in done.err) == (4, True), done
+        _refused(holdfast, wrong, 4, "another network namespace", "use another --root")
     assert _kernel(applied) == right
+    _recovers(holdfast, applied)
+
+
+def test_an_empty_network_namespace(holdfast: Holdfast, applied: Namespace) -> None:
+    """Nothing is there yet, and the ledger is of another: it is refused, by whatever option."""
+    claims = holdfast.ok("ledger", "export").json["claims"]
+    with private_namespaces() as wrong:
+        for line in FOREIGN.splitlines():
+            wrong.ip(line)
+        before = _kernel(wrong)
+        _refused(holdfast, wrong, 4, "another network namespace", "--root")
+        assert _apply(holdfast, "--allow-mass-delete").code == 4
+        assert _kernel(wrong) == before
+        assert holdfast.ok("ledger", "export").json["claims"] == claims
+    _recovers(holdfast, applied)
+    assert holdfast.run("forget", "--other-namespaces", "--yes").code == 1, "all are of this one"
+    assert holdfast.ok("ledger", "export").json["claims"] == claims
+
+
+@pytest.mark.usefixtures("applied")
+def test_a_network_namespace_made_anew(holdfast: Holdfast) -> None:
+    """The one before is gone for good, as somebody says: everything is made again."""
+    with private_namespaces() as anew:
+        for line in FOREIGN.splitlines():
+            anew.ip(line)
+        assert _apply(holdfast).code == 4
+        done = holdfast.ok("forget", "--other-namespaces", "--yes")
+        assert "The host was not touched" in done.out
+        assert _apply(holdfast).code == 0
+        assert len(anew.ip_json("-4 route show proto 72")) == 41
+        _recovers(holdfast, anew)
 
 
 def test_a_mass_delete(holdfast: Holdfast, applied: Namespace) -> None:

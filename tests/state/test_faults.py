@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine.artifact import fingerprint
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import schema
@@ -108,7 +109,7 @@ def test_an_older_version_is_brought_up_to_date_in_one_transaction(
     step = "CREATE TABLE later (a TEXT) STRICT"
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, f"{step}; CREATE broken"))
     monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
-    with pytest.raises(LedgerError, match="format 1, an older Holdfast"):
+    with pytest.raises(LedgerError, match=f"format {schema.VERSION - 1}, an older Holdfast"):
         Ledger.read(paths)
     with pytest.raises(LedgerError, match="syntax error"):
         Ledger.open(paths, command="apply")
@@ -117,6 +118,23 @@ def test_an_older_version_is_brought_up_to_date_in_one_transaction(
         ledger.write_claims([claim(1)])
     with Ledger.read(paths) as ledger:
         assert len(ledger.claims()) == 1
+
+
+def test_a_ledger_of_the_first_version(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its claims are read as they were meant: no setting was to be set back."""
+    with monkeypatch.context() as old:
+        old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        old.setattr(schema, "VERSION", 1)
+        Ledger.open(paths, command="apply").close()
+    _execute(
+        paths,
+        """INSERT INTO claims VALUES ('sysctl', 'net.ipv4.ip_forward', '["Sysctl/a"]', 'set',
+            'owned', '{"value":"1"}', 'FINGERPRINT', 'r.yaml:1', 1, 'boot/42', '', '{"value":"0"}')
+        """.replace("FINGERPRINT", fingerprint({"value": "1"})),
+    )
+    with Ledger.open(paths, command="apply") as ledger:
+        (read,) = ledger.claims().values()
+    assert (read.fields, read.original, read.revert) == ({"value": "1"}, {"value": "0"}, False)
 
 
 def test_a_log_without_its_database(filled: Paths) -> None:

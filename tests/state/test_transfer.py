@@ -22,7 +22,7 @@ Export = dict[str, Any]
 def exported(ledger: Ledger) -> Export:
     ledger.write_claims(
         [
-            claim(2, nonce="n", original={"value": "1"}),
+            claim(2, nonce="n", original={"value": "1"}, revert=True),
             claim(1, fields={"b": ("x", "y"), "a": None}, state=ClaimState.PENDING),
         ]
     )

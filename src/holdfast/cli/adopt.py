@@ -49,6 +49,7 @@ def _candidates(paths: Paths, loaded: Loaded, form: str) -> int:
 
 def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
     from holdfast.cli.hold import hold
+    from holdfast.engine import guard, ownership
     from holdfast.engine.reconcile import Pass
     from holdfast.errors import Refused
     from holdfast.host.host import LinuxHost
@@ -58,6 +59,9 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
         hold(paths, "holdfast adopt --apply", arguments.WAIT_S) as ledger,
         LinuxHost(paths, loaded.router.ownership.tag) as host,
     ):
+        stray = guard.stray(ownership.elsewhere(ledger.claims().values(), host.epoch))
+        if stray:
+            raise Refused(f"nothing was adopted: {stray}")
         plan = Pass(loaded.desired, host, ledger, loaded.policy(host.epoch)).plan()
         drifted = [candidate for candidate in plan.candidates if candidate.changes]
         if drifted:

@@ -15,6 +15,7 @@ from holdfast.paths import Paths
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @arguments.allow_mass_delete
+@arguments.allow_lockout
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -24,6 +25,7 @@ def command(
     yes: bool,
     dry_run: bool,
     allow_mass_delete: bool,
+    allow_lockout: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -43,6 +45,7 @@ def command(
             ask=not yes,
             dry_run=dry_run,
             allow_mass_delete=allow_mass_delete,
+            allow_lockout=allow_lockout,
             wait=wait,
         )
     )

@@ -20,6 +20,12 @@ wait = click.option(
     help="How long to wait for another process that holds the ledger.",
 )
 
+allow_lockout = click.option(
+    "--allow-lockout",
+    is_flag=True,
+    help="Let it cut the connection that you are logged in over.",
+)
+
 allow_mass_delete = click.option(
     "--allow-mass-delete",
     is_flag=True,

@@ -15,23 +15,16 @@ from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Scope
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds import KINDS
-from holdfast.engine.kinds.route import (
-    MAIN_TABLE,
-    ROUTE,
-    RouteTemplate,
-    expand,
-    identify,
-    pack_key,
-)
+from holdfast.engine.kinds.hostname import HOSTNAME
+from holdfast.engine.kinds.route import ROUTE, expand, identify, pack_key
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.locate import Declaration, declarations
 
-# Foreign routes are looked for at identities, and the metric is part of one. This covers what
-# DHCP clients and network managers give theirs; `metric N` asks for any other.
-_METRICS = range(4096)
+# Where the kernel keeps a route of its own for each address; who asks for an address means that.
+_LOCAL_TABLE = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +46,10 @@ class Finding:
             return False
         scope, packed = self.identity
         return subject.scope == scope and packed in subject.keys
+
+
+# Kinds whose drivers look only where they are told to: nobody can list every file there is.
+_BY_NAME = ("sysctl", "file", "block", "service", "dropin", "wireguard", "nft")
 
 
 @dataclass(slots=True)
@@ -79,10 +76,7 @@ def find(paths: Paths, loaded: Loaded, selector: Selector) -> tuple[View, list[F
 
 def _declared(loaded: Loaded, selector: Selector) -> dict[Key, _Found]:
     found: dict[Key, _Found] = {}
-    packed = [
-        pack_key(network.network_address.packed, network.prefixlen)
-        for network in selector.destinations
-    ]
+    packed = list(_packed(selector))
     for intent in loaded.desired.intents:
         if not isinstance(intent, BulkIntent):
             if selector.matches(intent.artifact.key):
@@ -107,27 +101,18 @@ class _Meant(frozenset[Key]):
 
 
 def _look_around(paths: Paths, loaded: Loaded, selector: Selector) -> Observed:
-    named = {
-        "sysctl": Key("sysctl", " ".join(selector.words)),
-        "file": Key("file", " ".join(selector.words)),
-        "hostname": Key("hostname", "system"),
-    }
-    meant = _Meant(key for kind, key in named.items() if kind in selector.kinds)
+    named = [Key(kind, " ".join(selector.words)) for kind in selector.kinds if kind in _BY_NAME]
+    if HOSTNAME.name in selector.kinds:
+        named.append(Key(HOSTNAME.name, "system"))
+    meant = _Meant(named)
     meant.selector = selector
     with LinuxHost(paths, loaded.router.ownership.tag) as host:
-        return host.observe(Scope(keys=meant, batches=tuple(_probes(selector))))
+        return host.observe(Scope(keys=meant, destinations=frozenset(_packed(selector))))
 
 
-def _probes(selector: Selector) -> Iterator[Batch]:
-    table = selector.option("table")
-    metric = selector.option("metric")
+def _packed(selector: Selector) -> Iterator[bytes]:
     for network in selector.destinations:
-        packed = pack_key(network.network_address.packed, network.prefixlen)
-        for each in (int(metric),) if metric.isdecimal() else _METRICS:
-            template = RouteTemplate(
-                network.version, int(table) if table.isdecimal() else MAIN_TABLE, each, "blackhole"
-            )
-            yield Batch(ROUTE, template, [packed])
+        yield pack_key(network.network_address.packed, network.prefixlen)
 
 
 def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Found]) -> None:
@@ -142,7 +127,8 @@ def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Fo
         *(s for all_ in routes.foreign.values() for s in all_),
     ):
         key = sighting.artifact.key
-        if selector.matches(key):
+        is_local = sighting.artifact.fields["table"] == _LOCAL_TABLE
+        if selector.matches(key) and (not is_local or selector.option("table")):
             one = found.setdefault(key, _Found())
             one.sightings.append(sighting)
             one.identity = identify(sighting.artifact.fields)
@@ -161,7 +147,7 @@ def _finding(paths: Paths, loaded: Loaded, view: View, key: Key, found: _Found) 
     kind = KINDS[key.kind]
     claim = view.claims.get(key)
     ours, _ = ownership.split(kind, found.sightings, claim, view.epoch)
-    now = declarations(loaded.router, key)
+    now = declarations(loaded.router, key, loaded.facts, loaded.root)
     proof = ours[0][1] if ours else ""
     past = last_declared(paths, key) if not now and (proof or claim is not None) else None
     return Finding(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli import arguments
+from holdfast.cli import arguments, wording
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
@@ -20,10 +20,15 @@ _TAGGED = ("address", "neighbour", "route", "rule")
 
 
 @click.command()
-@click.argument("names", metavar="ARTIFACT|RESOURCE...", nargs=-1, required=True)
+@click.argument("names", metavar="ARTIFACT|RESOURCE...", nargs=-1)
+@click.option(
+    "--other-namespaces",
+    is_flag=True,
+    help="All claims made since the last boot in network namespaces other than this one.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def command(paths: Paths, names: tuple[str, ...], yes: bool) -> int:
+def command(paths: Paths, names: tuple[str, ...], other_namespaces: bool, yes: bool) -> int:
     """Drop claims from the ledger. The objects stay as they are.
 
     A RESOURCE (`IPv4StaticAddress/lan`) stands for all that it owns. Quote an ARTIFACT of more
@@ -32,10 +37,13 @@ def command(paths: Paths, names: tuple[str, ...], yes: bool) -> int:
     from holdfast.cli.hold import hold
     from holdfast.state.events import Event
 
+    if bool(names) == other_namespaces:
+        raise click.UsageError("forget needs either names or --other-namespaces")
     with hold(paths, "holdfast forget", arguments.WAIT_S) as ledger:
-        leaving = _select(ledger.claims(), names)
+        claims = ledger.claims()
+        leaving = _select(claims, names) if names else _of_other_namespaces(claims)
         for claim in leaving:
-            click.echo(f"  · {claim.key} ({', '.join(claim.owners)})")
+            click.echo(f"  · {claim.key} ({wording.owners(claim.owners)})")
         if not yes:
             _ask(len(leaving))
         ledger.write_claims((), [claim.key for claim in leaving])
@@ -43,7 +51,7 @@ def command(paths: Paths, names: tuple[str, ...], yes: bool) -> int:
             Event("forgotten", str(claim.key), "forgotten on request", claim.generation)
             for claim in leaving
         )
-    for line in _aftermath(leaving):
+    for line in _aftermath(leaving, elsewhere=other_namespaces):
         click.echo(line)
     return 0
 
@@ -66,6 +74,19 @@ def _select(claims: Mapping[Key, Claim], names: Sequence[str]) -> list[Claim]:
     return list(chosen.values())
 
 
+def _of_other_namespaces(claims: Mapping[Key, Claim]) -> list[Claim]:
+    from holdfast.engine import ownership
+    from holdfast.errors import HoldfastError
+    from holdfast.host.host import read_epoch
+
+    found = ownership.elsewhere(claims.values(), read_epoch())
+    if not found:
+        raise HoldfastError(
+            "no claim is of another network namespace of this boot. Nothing was changed"
+        )
+    return found
+
+
 def _ask(count: int) -> None:
     from holdfast.cli.terminal import counted
     from holdfast.errors import Refused
@@ -77,11 +98,13 @@ def _ask(count: int) -> None:
         raise Refused("nothing was changed")
 
 
-def _aftermath(leaving: Sequence[Claim]) -> Iterator[str]:
+def _aftermath(leaving: Sequence[Claim], *, elsewhere: bool) -> Iterator[str]:
     from holdfast.cli.terminal import counted
 
     yield f"Forgot {counted(len(leaving), 'claim')}. The host was not touched."
     tagged = [c for c in leaving if c.key.kind in _TAGGED and c.provenance == "created"]
+    if elsewhere:
+        return
     if tagged:
         yield (
             f"{tagged[0].key} still carries the kernel tag by which Holdfast knows its own, so as"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli import arguments, output, private_file
+from holdfast.cli import arguments, output, private_file, wording
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.terminal import Style, counted
@@ -105,7 +105,7 @@ def _lines(claims: list[Claim], generations: list[Generation], style: Style) -> 
         return
     width = max((len(str(claim.key)) for claim in claims), default=0)
     for claim in claims:
-        owners = ", ".join(claim.owners)
+        owners = wording.owners(claim.owners)
         state = "" if claim.state == "owned" else f" ({claim.state})"
         said = f"{claim.provenance}{state} {claim.since} for {owners}"
         yield f"{str(claim.key).ljust(width)}  {style(said, 'dim')}"

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plan": ("plan", "Show what an apply would do, and by what right."),
     "apply": ("apply", "Make the host as declared."),
     "reconcile": ("reconcile", "Run one pass without asking."),
+    "serve": ("serve", "Keep the host as declared, and react to what changes."),
     "status": ("status", "Show how every resource is doing."),
     "explain": ("explain", "Tell the story of one artifact or resource."),
     "adopt": ("adopt", "Take over objects that exist already."),
@@ -29,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ledger": ("ledger", "Look into the ledger, export and import it."),
     "schema": ("schema", "Describe the configuration for editors."),
     "completion": ("completion", "Print a completion script for a shell."),
+    "try": ("trial.command", "Try a configuration in a throwaway world, with stand-in links."),
     "demo": ("demo.command", "See Holdfast at work in a private network namespace."),
 }
 
@@ -91,10 +93,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.UsageError as error:
         error.show()
         return Exit.USAGE
-    except ConfigError as error:
-        return _say_invalid(error)
     except HoldfastError as error:
-        return _say(str(error), error.exit_code)
+        return say_error(error)
     except (KeyboardInterrupt, click.Abort):
         return _say(
             "interrupted; what was left half done, the next pass resolves", Exit.INTERRUPTED
@@ -142,6 +142,13 @@ def _say(message: str, code: int) -> int:
     label = Style.of(sys.stderr)("holdfast:", "bold", "red")
     say([f"{label} {message}"], sys.stderr)
     return code
+
+
+def say_error(error: HoldfastError) -> int:
+    """What went wrong, on stderr; answers the exit code for it."""
+    return (
+        _say_invalid(error) if isinstance(error, ConfigError) else _say(str(error), error.exit_code)
+    )
 
 
 def _say_invalid(error: ConfigError) -> int:

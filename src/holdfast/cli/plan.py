@@ -26,6 +26,7 @@ from holdfast.paths import Paths
     help="Exit with 2 where there are changes to make.",
 )
 @arguments.allow_mass_delete
+@arguments.allow_lockout
 @output.option
 @click.pass_obj
 def command(
@@ -34,15 +35,17 @@ def command(
     out: Path | None,
     detailed_exitcode: bool,
     allow_mass_delete: bool,
+    allow_lockout: bool,
     output: str,
 ) -> int:
     """Show what an apply would do, why, and by what right. Changes nothing."""
-    from holdfast.cli import planfile, show
+    from holdfast.cli import operator, planfile, show
     from holdfast.cli.load import load
     from holdfast.cli.preview import look
 
     loaded = load(paths, file)
     plan = look(paths, loaded, allow_mass_delete=allow_mass_delete).plan
+    plan = operator.guarded(plan, loaded, allow=allow_lockout)
     about = loaded.about(paths)
     show.plan(plan, about, output, sys.stdout)
     if out is not None:

@@ -15,6 +15,7 @@ from holdfast.paths import Paths
 @click.option("--once", is_flag=True, help="Run one pass, then stop.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @arguments.allow_mass_delete
+@arguments.allow_lockout
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -24,6 +25,7 @@ def command(
     once: bool,
     dry_run: bool,
     allow_mass_delete: bool,
+    allow_lockout: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -41,6 +43,7 @@ def command(
             ask=False,
             dry_run=dry_run,
             allow_mass_delete=allow_mass_delete,
+            allow_lockout=allow_lockout,
             wait=wait,
         )
     )

@@ -13,6 +13,8 @@ from holdfast.engine.document import Entry
 from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Risk, Verb
 
 _INDENT = "      "
+_LINE = 120  # characters of a change that are shown on one line
+_MEMBERS = 10  # of a list, that are shown
 
 
 def plan(given: Plan, style: Style, *, close: bool = True) -> Iterator[str]:
@@ -78,7 +80,22 @@ def changes(entries: list[Entry], style: Style) -> Iterator[str]:
     for entry in entries:
         before, after = wording.value(entry["before"]), wording.value(entry["after"])
         name = entry["field"].ljust(width)
-        yield f"{name}  {style(before, 'red')} → {style(after, 'green')}"
+        if isinstance(entry["after"], list) and len(before + after) > _LINE:
+            for glyph, member, look in _members(entry["before"] or [], entry["after"]):
+                yield f"{name}  {style(f'{glyph} {member}', look)}"
+                name = " " * width
+        else:
+            yield f"{name}  {style(before, 'red')} → {style(after, 'green')}"
+
+
+def _members(before: list[str], after: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Of a list that fits on no line, what differs: of a thousand peers, one."""
+    gone = [("-", member, "red") for member in before if member not in set(after)]
+    new = [("+", member, "green") for member in after if member not in set(before)]
+    yield from [*gone, *new][:_MEMBERS]
+    more = len(gone) + len(new) - _MEMBERS
+    if more > 0:
+        yield "…", f"and {thousands(more)} more", "dim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +173,7 @@ class _View:
             yield self.style(f"     … and {thousands(count)} more", "dim")
 
     def _why(self, owners: tuple[str, ...], origin: str, reason: str) -> str:
-        who = ", ".join(owners)
+        who = wording.owners(owners)
         if origin:
             who = f"{who} ({origin})" if who else origin
         return self.style(f"{who}: {reason}" if who else reason, "dim")

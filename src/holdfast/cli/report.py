@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from holdfast.cli import journal, output, wording
+from holdfast.cli import output
 from holdfast.cli.terminal import Style, counted, say, thousands
 from holdfast.engine import document
 from holdfast.engine.driver import Failure, Result
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
+from holdfast.state import journal
 
 
 def show(given: Report, generation: int, form: str, stream: TextIO) -> None:
@@ -40,7 +41,7 @@ def members(given: Report, generation: int) -> Iterator[tuple[str, Any]]:
 def lines(given: Report, style: Style) -> Iterator[str]:
     done = journal.applied(given)
     if done:
-        said = ", ".join(f"{thousands(done[v])} {wording.PAST[v]}" for v in Verb if v in done)
+        said = ", ".join(f"{thousands(done[v])} {v.past}" for v in Verb if v in done)
         yield f"{style('Applied:', 'bold')} {said}."
     notes = dict.fromkeys(note for result in given.results for note in result.notes)
     yield from (f"  {note}" for note in notes)

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli import journal, report
+from holdfast.cli import report
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.load import Loaded, load
-from holdfast.cli.terminal import ProgressLine
+from holdfast.cli.terminal import ProgressLine, Style, say
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import LedgerError, Refused
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.state import journal
 
 if TYPE_CHECKING:  # a pass that changes nothing spends most of its time on imports
     from holdfast.cli.planfile import StoredPlan
+    from holdfast.state.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Request:
     ask: bool
     dry_run: bool
     allow_mass_delete: bool
+    allow_lockout: bool
     wait: float  # seconds, for whoever holds the ledger
 
 
@@ -71,9 +75,8 @@ def _stored_plan(request: Request) -> StoredPlan | None:
 
 def _dry_run(request: Request, loaded: Loaded, stored: StoredPlan | None) -> int:
     from holdfast.cli import show
-    from holdfast.cli.preview import look
 
-    plan = look(request.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+    plan = _look(request, loaded)
     about = loaded.about(request.paths)
     if stored is not None:
         stored.refuse_changed_plan(plan, about)
@@ -88,7 +91,6 @@ def _ask(request: Request, loaded: Loaded) -> str:
     there is to do once it is.
     """
     from holdfast.cli import show
-    from holdfast.cli.preview import look
     from holdfast.engine import document
 
     if not sys.stdin.isatty():
@@ -96,7 +98,7 @@ def _ask(request: Request, loaded: Loaded) -> str:
             "this would change the host, and nobody is there to be asked: add --yes, or look at"
             " it first with `holdfast plan`"
         )
-    plan = look(request.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+    plan = _look(request, loaded)
     about = loaded.about(request.paths)
     _refuse(plan)
     stream = sys.stdout if request.output == "table" else sys.stderr
@@ -106,6 +108,21 @@ def _ask(request: Request, loaded: Loaded) -> str:
         if sys.stdin.readline().strip() != "yes":
             raise Refused("not applied: nothing was touched")
     return document.digest(plan, about.files)
+
+
+def _look(request: Request, loaded: Loaded) -> Plan:
+    from holdfast.cli.preview import look
+
+    plan = look(request.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+    return _guarded(plan, request, loaded)
+
+
+def _guarded(plan: Plan, request: Request, loaded: Loaded) -> Plan:
+    if not plan.changes:
+        return plan
+    from holdfast.cli import operator
+
+    return operator.guarded(plan, loaded, allow=request.allow_lockout)
 
 
 def _refuse(plan: Plan) -> None:
@@ -153,11 +170,23 @@ class _AgreedPass:
                 raise
             finally:
                 self._progress.clear()
-            journal.record(ledger, done, self.generation)
-            return done
+            events = journal.record(ledger, done, self.generation)
+        # Not while others wait for the ledger: a sink may be slow.
+        self._forward(events)
+        return done
+
+    def _forward(self, events: Sequence[Event]) -> None:
+        router = self.loaded.router
+        if not any(resource.kind == "LogSink" for resource in router.resources):
+            return
+        from holdfast.host.log_sinks import forward  # few configurations have one
+
+        style = Style.of(sys.stderr)
+        for problem in forward(self.request.paths, router, self.request.command, events):
+            say([f"{style('warning:', 'yellow')} {problem}"], sys.stderr)
 
     def _check(self, plan: Plan) -> None:
-        _refuse(plan)
+        _refuse(_guarded(plan, self.request, self.loaded))
         if self.stored is None and not self.shown:
             return
         about = self.loaded.about(self.request.paths)

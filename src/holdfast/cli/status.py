@@ -46,7 +46,7 @@ def command(paths: Paths, file: Path | None, output: str) -> int:
 
 
 def _past(paths: Paths) -> tuple[Generation | None, dict[str, Any] | None]:
-    from holdfast.cli.journal import LAST_PASS
+    from holdfast.state.journal import LAST_PASS
     from holdfast.state.ledger import Ledger
 
     with Ledger.read(paths) as ledger:

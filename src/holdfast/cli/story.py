@@ -85,7 +85,7 @@ def what_next(finding: Finding, plan: Plan) -> Next:
 
 def _operation(operation: Operation, plan: Plan) -> Next:
     says = f"{_THIRD_PERSON[operation.verb]}: {operation.reason}"
-    if plan.refusal and operation.verb is Verb.DELETE:
+    if plan.refusal and operation.verb.changes_host:
         says = f"is refused; it would do this: {says}"
     return Next(
         operation.verb.value,
@@ -141,7 +141,7 @@ def _declared(finding: Finding) -> str:
         past = finding.past
         return f"no longer; until generation {past.generation} by {past.owner} at {past.place}"
     if finding.claim is not None:
-        owners = ", ".join(finding.claim.owners)
+        owners = wording.owners(finding.claim.owners)
         return f"no longer; it was by {owners} at {finding.claim.origin}"
     return "no"
 

@@ -79,13 +79,17 @@ class ProgressLine:
 
 def say(lines: Iterable[str], stream: TextIO) -> None:
     """Prints lines for people: places in files below the working directory by relative names."""
+    folder = f"{Path.cwd()}/"
     for line in lines:
-        print(relative_places(line), file=stream)
+        print(_relative_places(line, folder), file=stream)
 
 
 def relative_places(text: str) -> str:
     """`/home/me/router.yaml:3:5` as `router.yaml:3:5` in /home/me; other paths stay as they are."""
-    folder = f"{Path.cwd()}/"
+    return _relative_places(text, f"{Path.cwd()}/")
+
+
+def _relative_places(text: str, folder: str) -> str:
     if folder == "//" or folder not in text:
         return text
     return re.sub(re.escape(folder) + r"(?=[^\s:]*:\d)", "", text)

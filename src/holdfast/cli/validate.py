@@ -21,7 +21,7 @@ def command(paths: Paths, file: Path | None) -> None:
     """
     from holdfast.cli.load import load
 
-    loaded = load(paths, file)
+    loaded = load(paths, file, facts=False)
     artifacts = sum(_size(intent) for intent in loaded.desired.intents)
     resources = counted(len(loaded.router.resources), "resource")
     path = loaded.path if file is None else file

@@ -9,6 +9,7 @@ from holdfast.engine.artifact import Value
 from holdfast.engine.document import Entry
 
 GLYPHS = {"create": "+", "update": "~", "replace": "-/+", "delete": "-", "forget": "·", "keep": "="}
+_OWNERS = 5
 LOOKS = {
     "create": ("green",),
     "update": ("yellow",),
@@ -16,14 +17,6 @@ LOOKS = {
     "delete": ("red",),
     "forget": ("cyan",),
     "keep": ("dim",),
-}
-PAST = {
-    "create": "created",
-    "update": "updated",
-    "replace": "replaced",
-    "delete": "deleted",
-    "forget": "forgotten",
-    "keep": "kept",
 }
 
 
@@ -34,6 +27,12 @@ def artifact(entry: Entry, fields: Mapping[str, Value] | None = None) -> str:
     if fields is None or shown is None:
         return f"{kind} {name}" if kind != "hostname" else "hostname"
     return " ".join(word for word in shown(name, fields) if word)
+
+
+def owners(given: Sequence[str]) -> str:
+    """The first few of them: a table of a firewall may be made of a thousand resources."""
+    shown = ", ".join(given[:_OWNERS])
+    return f"{shown} and {len(given) - _OWNERS} more" if len(given) > _OWNERS else shown
 
 
 def value(given: Value | list[str]) -> str:
@@ -90,10 +89,20 @@ def _address(name: str, fields: Mapping[str, Any]) -> list[str]:
     return words
 
 
+def _wireguard(name: str, fields: Mapping[str, Any]) -> list[str]:
+    words = ["wireguard", name]
+    if fields.get("listen_port") is not None:
+        words += ["listen-port", str(fields["listen_port"])]
+    if fields.get("fwmark"):
+        words += ["fwmark", f"{fields['fwmark']:#x}"]
+    return [*words, "peers", str(len(fields.get("peers") or ()))]
+
+
 _SHOWN: dict[str, Callable[[str, Mapping[str, Any]], list[str]]] = {
     "route": _route,
     "link": _link,
     "address": _address,
+    "wireguard": _wireguard,
     "neighbour": lambda name, fields: ["neighbour", name, "lladdr", str(fields.get("mac"))],
     "sysctl": lambda name, fields: ["sysctl", name, "=", value(fields.get("value"))],
     "hostname": lambda _name, fields: ["hostname", value(fields.get("hostname"))],

@@ -51,9 +51,16 @@ class ArtifactKind:
     proof: str  # how ownership is proven
     cleanup: str  # how an orphan is removed, or why it never is
     deletes_orphans: bool
+    # Kinds that do not: which objects, as they were seen, go all the same if Holdfast created them.
+    deletes_created: Callable[[Fields], bool] = lambda _seen: False
     after: tuple[str, ...] = ()  # kinds that come before this one when creating
-    immutable: frozenset[str] = frozenset()  # a change of one of these needs replace, not update
+    # Whether an object seen with these fields needs replace, not update, for a field to be so.
+    immutable: Callable[[Fields, str, Value], bool] = lambda _seen, _field, _desired: False
     setting: bool = False  # always there: ensure sets values, nothing is created or deleted
+    # Settings: whether values that were there before ours can be set again.
+    restores: Callable[[Fields], bool] = lambda _before: True
+    adoptable: bool = True  # False: what others made is a conflict, and never a candidate
+    adoption: str = "if it is as declared"  # which of others' can be adopted, or why none can
     coexists: bool = False  # a foreign object of the same name does not stand in the way of ours
     matches: Callable[[str, Value, Value], bool] = lambda _field, desired, seen: desired == seen
     pins: tuple[str, ...] = ()  # fields that, once claimed, prove that it is the same object

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from holdfast.engine import decide, diff, ownership, risk
+from holdfast.engine import contradictions, decide, diff, ownership, risk
 from holdfast.engine.artifact import ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim
+from holdfast.engine.contradictions import Contested
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.extras import Extras
 from holdfast.engine.intent import BulkIntent, Intent
@@ -25,13 +26,27 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
         return
     seen = draft.observed.bulk[kind.name]
     found = diff.bulk(intents, seen)
-    for intent, keys in found.present:
+    contested = contradictions.contested(intents, found.missing)
+    for intent, keys in contradictions.without(found.present, contested):
         _keep(intent, keys, seen, draft)
     extras = Extras(kind, found.extra, seen.unpack)
-    for intent, keys in _once(found.missing):
+    _block(intents, contested, extras, draft)
+    for intent, keys in _once(contradictions.without(found.missing, contested)):
         _missing(intent, keys, seen, extras, draft)
-    _orphans(extras, ownership.by_tag(seen.tag_text), draft)
-    _claimed(kind, intents, seen, draft)
+    tagged = ownership.by_tag(seen.tag_text)
+    kept = _kept_by_claim(kind, extras, tagged, draft)
+    _orphans(extras, tagged, draft)
+    _claimed(kind, intents, seen, kept, draft)
+
+
+def _block(
+    intents: Sequence[BulkIntent], contested: Contested, extras: Extras, draft: Draft
+) -> None:
+    for intent, reason in contradictions.reasons(intents, contested) if contested else ():
+        draft.hold(intent, reason, blocked=True)
+    for scope, keys in contested.items():
+        for key in keys:  # whichever of them is there stays
+            extras.take(scope, key)
 
 
 def _once(
@@ -128,10 +143,9 @@ def _settle(intent: BulkIntent, there: Batch, seen: BulkSighting, draft: Draft) 
     tells them apart, they all differ alike."""
     wanted = replace(intent.batch, keys=there.keys)
     first = there.keys[0]
-    differing = diff.changes(
-        wanted.kind, wanted.artifact(first).fields, there.artifact(first).fields
-    )
-    verb, reason = decide.settling(wanted.kind, differing)
+    before = there.artifact(first).fields
+    differing = diff.changes(wanted.kind, wanted.artifact(first).fields, before)
+    verb, reason = decide.settling(wanted.kind, differing, before)
     level, note = risk.assess(verb, wanted, differing) if differing else (Risk.NONE, "")
     draft.operations.append(
         Operation(
@@ -168,8 +182,30 @@ def _occupied(
     decide.ensure(Wanted(single, (intent.owner,)), kind, [*tagged, *foreign], draft)
 
 
+def _kept_by_claim(kind: ArtifactKind, extras: Extras, proof: str, draft: Draft) -> set[Key]:
+    """A few tagged artifacts have a claim too, and it names owners who may be waiting. What is
+    kept stays claimed."""
+    kept: set[Key] = set()
+    if not any(one.keeps for one in draft.waiting):
+        return kept
+    for key, claim in draft.claims.items():
+        if key.kind != kind.name:
+            continue
+        keepers = draft.keepers(claim.owners) or draft.keepers_of_table(claim.fields["table"])
+        scope, packed = kind.packing.identify(claim.fields)
+        for shared in extras.take(scope, packed) if keepers else ():
+            draft.keep(Batch(kind, shared, [packed]), claim.owners, keepers, proof)
+            kept.add(key)
+    return kept
+
+
 def _orphans(extras: Extras, proof: str, draft: Draft) -> None:
     for batch in extras.batches():
+        keepers = draft.keepers_of_table(batch.template.table)
+        if keepers:
+            owners = tuple(dict.fromkeys(one.owner for one in keepers))
+            draft.keep(batch, owners, keepers, proof)
+            continue
         level, note = risk.assess(Verb.DELETE, batch)
         reason = "nothing declares it any more"
         draft.orphans.append(Orphan(batch, (), True, reason, proof))
@@ -187,10 +223,18 @@ def _orphans(extras: Extras, proof: str, draft: Draft) -> None:
 
 
 def _claimed(
-    kind: ArtifactKind, intents: Sequence[BulkIntent], seen: BulkSighting, draft: Draft
+    kind: ArtifactKind,
+    intents: Sequence[BulkIntent],
+    seen: BulkSighting,
+    kept: Set[Key],
+    draft: Draft,
 ) -> None:
     """Adopted artifacts carry no tag of ours: without a declaration they are orphans by claim."""
-    mine = {key: claim for key, claim in draft.claims.items() if key.kind == kind.name}
+    mine = {
+        key: claim
+        for key, claim in draft.claims.items()
+        if key.kind == kind.name and key not in kept
+    }
     if not mine:
         return
     there: dict[Key, list[Sighting]] = defaultdict(list)
@@ -203,9 +247,7 @@ def _claimed(
             continue
         ours, _ = ownership.split(kind, there.get(key, ()), claim, draft.policy.epoch)
         for sighting, proof in ours:
-            decide.remove(
-                sighting, kind, proof, claim.owners, "nothing declares it any more", draft
-            )
+            decide.orphan(sighting, kind, proof, claim.owners, draft)
         if not ours:
             decide.forget(claim, "already gone, or no longer what was claimed", draft)
 

@@ -29,9 +29,10 @@ class Claim:
     fields: Fields  # as created, adopted or last written, in the system's read-back form
     origin: str  # where the resource stood in the configuration
     generation: int
-    epoch: str = ""  # boot and network namespace; kernel objects of another epoch are gone
+    epoch: str = ""  # boot and network namespace: `BOOT/NAMESPACE`; "" for what outlives both
     nonce: str = ""  # pending creates: what marks the object as ours although it has no tag yet
     original: Fields | None = None  # settings: the values before we changed them
+    revert: bool = False  # set back to these once nothing declares it
 
     @property
     def since(self) -> str:

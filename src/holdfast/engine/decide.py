@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine import diff, ownership, risk
-from holdfast.engine.artifact import Artifact, ArtifactKind
+from holdfast.engine.artifact import Artifact, ArtifactKind, Fields
 from holdfast.engine.claim import Claim, Provenance
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.observed import Sighting
-from holdfast.engine.plan import Candidate, Change, Conflict, Operation, Orphan, Risk, Verb
+from holdfast.engine.plan import (
+    SET_BACK,
+    Candidate,
+    Change,
+    Conflict,
+    Operation,
+    Orphan,
+    Risk,
+    Verb,
+)
 
 SETTING = "a setting: it always exists, and setting it is what was declared"
 CONFLICT_REMEDY = "change the configuration to match it, remove it by hand, or leave it as it is"
+NOT_ADOPTED = "remove it by hand, or leave it as it is. It cannot be adopted"
 
 
 def ensure(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> None:
@@ -56,22 +66,30 @@ def _create(want: Wanted, draft: Draft) -> None:
     )
 
 
-def settling(kind: ArtifactKind, differing: Sequence[Change]) -> tuple[Verb, str]:
+def settling(kind: ArtifactKind, differing: Sequence[Change], seen: Fields) -> tuple[Verb, str]:
     """What makes something of ours as declared, and why."""
     if not differing:
         return Verb.KEEP, "as declared"
-    reason = f"{', '.join(change.field for change in differing)} differs"
-    fixed = [change.field for change in differing if change.field in kind.immutable]
+    names = [change.field for change in differing]
+    # A field that holds several things is named for them: nexthops.
+    verb = "differ" if len(names) > 1 or isinstance(differing[0].after, tuple) else "differs"
+    reason = f"{_joined(names)} {verb}"
+    fixed = [one.field for one in differing if kind.immutable(seen, one.field, one.after)]
     if fixed:
-        return Verb.REPLACE, f"{reason}; {', '.join(fixed)} cannot be changed in place"
+        return Verb.REPLACE, f"{reason}; {_joined(fixed)} cannot be changed in place"
     return Verb.UPDATE, reason
+
+
+def _joined(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft: Draft) -> None:
     """Keep, update or replace what is ours (or a setting) so that it is as declared."""
     artifact = want.intent.artifact
     differing = diff.changes(kind, artifact.fields, seen.artifact.fields)
-    verb, reason = settling(kind, differing)
+    verb, reason = settling(kind, differing, seen.artifact.fields)
     claim = draft.claims.get(artifact.key)
     if verb is Verb.REPLACE and not (proof and ownership.may_replace(kind, seen, claim)):
         draft.hold(
@@ -96,6 +114,7 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
             changes=differing,
             requires=want.intent.requires,
             observed=seen.artifact,
+            revert=want.intent.revert and kind.setting,
         )
     )
 
@@ -106,13 +125,14 @@ def _offer(
     """Something foreign holds the identity: offer it for adoption, and name the conflict."""
     intent = want.intent
     differing = diff.changes(kind, intent.artifact.fields, seen.artifact.fields)
-    candidate = Candidate(
-        intent.artifact, want.owners, intent.origin, seen.artifact, seen.holder, differing
-    )
-    draft.candidates.append(candidate)
+    if kind.adoptable:
+        candidate = Candidate(
+            intent.artifact, want.owners, intent.origin, seen.artifact, seen.holder, differing
+        )
+        draft.candidates.append(candidate)
     if not conflict:
         return
-    if differing:
+    if differing or not kind.adoptable:
         draft.conflicts.append(
             Conflict(
                 intent.artifact,
@@ -121,7 +141,7 @@ def _offer(
                 seen.artifact,
                 seen.holder,
                 differing,
-                CONFLICT_REMEDY,
+                CONFLICT_REMEDY if kind.adoptable else f"{NOT_ADOPTED}: {kind.adoption}",
             )
         )
         who = f" ({seen.holder})" if seen.holder else ""
@@ -163,6 +183,50 @@ def forget(claim: Claim, reason: str, draft: Draft) -> None:
     )
 
 
+def orphan(
+    sighting: Sighting, kind: ArtifactKind, proof: str, owners: tuple[str, ...], draft: Draft
+) -> None:
+    """Something of ours that nothing declares now."""
+    keepers = draft.keepers(owners)
+    if keepers:
+        draft.keep(sighting.artifact, owners, keepers, proof)
+    else:
+        remove(sighting, kind, proof, owners, "nothing declares it any more", draft)
+
+
+def _release(claim: Claim, kind: ArtifactKind, seen: Sighting, proof: str, draft: Draft) -> None:
+    """A setting, or the settings of a NIC, that nothing declares any more."""
+    original = claim.original
+    if not (claim.revert and kind.setting and original):
+        forget(claim, "nothing declares it any more; it stays as it is", draft)
+    elif not diff.changes(kind, original, seen.artifact.fields):
+        forget(claim, "nothing declares it any more, and it is what it was before", draft)
+    elif not ownership.untouched(kind, seen, claim):
+        reason = "nothing declares it any more, and somebody changed it since; it stays as it is"
+        forget(claim, reason, draft)
+    elif not kind.restores(original):
+        forget(claim, "nothing declares it any more; what was before cannot be set", draft)
+    else:
+        artifact = Artifact(claim.key, original)
+        differing = diff.changes(kind, original, seen.artifact.fields)
+        level, note = risk.assess(Verb.UPDATE, artifact, differing)
+        draft.operations.append(
+            Operation(
+                Verb.UPDATE,
+                artifact,
+                claim.owners,
+                reason=SET_BACK,
+                origin=claim.origin,
+                proof=proof,
+                risk=level,
+                risk_note=note,
+                changes=differing,
+                observed=seen.artifact,
+                revert=True,
+            )
+        )
+
+
 def remove(
     sighting: Sighting,
     kind: ArtifactKind,
@@ -177,6 +241,10 @@ def remove(
     artifact = sighting.artifact
     claim = draft.claims.get(artifact.key)
     if keep_rule:
+        if claim is not None and claim.provenance is Provenance.SET and not sighting.tag:
+            # It was there before us, and was never ours but for the values we gave it.
+            _release(claim, kind, sighting, proof, draft)
+            return
         allowed, reason = ownership.may_delete_orphan(kind, sighting, claim)
         draft.orphans.append(
             Orphan(artifact, owners, allowed, reason if not allowed else why, proof)

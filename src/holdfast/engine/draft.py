@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.engine import ownership
-from holdfast.engine.artifact import ArtifactKind, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key, Value
 from holdfast.engine.claim import Claim
 from holdfast.engine.guard import refusal
-from holdfast.engine.intent import BulkIntent, Desired, Intent
+from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import order
 from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Verb
@@ -21,6 +21,8 @@ class Draft:
     observed: Observed
     claims: Mapping[Key, Claim]
     policy: Policy
+    waiting: Sequence[Waiting] = ()
+    elsewhere: Sequence[Claim] = ()  # of another network namespace of this boot
     operations: list[Operation] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
@@ -30,6 +32,7 @@ class Draft:
     missing: dict[Key, str] = field(default_factory=dict)  # what others may wait for, and why
     created: set[Key] = field(default_factory=set)  # what this plan makes
     _foreign: dict[str, list[Sighting]] = field(default_factory=dict)
+    _keeping: dict[str, Waiting] = field(default_factory=dict)  # by owner
 
     def foreign(self, kind: ArtifactKind) -> list[Sighting]:
         """All that was seen of a kind and is not ours."""
@@ -43,6 +46,29 @@ class Draft:
                 )[1]
             ]
         return self._foreign[kind.name]
+
+    def __post_init__(self) -> None:
+        for one in self.waiting:
+            if one.keeps and not one.routes_only:
+                self._keeping.setdefault(one.owner, one)
+
+    def keepers(self, owners: Iterable[str]) -> list[Waiting]:
+        """Which of these owners wait for a fact, and keep what they have until it is known."""
+        return [self._keeping[owner] for owner in owners if owner in self._keeping]
+
+    def keepers_of_table(self, table: Value) -> list[Waiting]:
+        return [one for one in self.waiting if one.keeps and table in one.tables]
+
+    def keep(
+        self,
+        subject: Artifact | Batch,
+        owners: tuple[str, ...],
+        keepers: Sequence[Waiting],
+        proof: str,
+    ) -> None:
+        """Nothing declares it now, and whether anything will is not known."""
+        reason = f"kept: {'; '.join(map(str, keepers))}"
+        self.orphans.append(Orphan(subject, owners, False, reason, proof))
 
     def waits_for(self, requires: Sequence[Key]) -> str:
         """Why an artifact with these requirements cannot be made now; empty if it can.
@@ -67,7 +93,9 @@ class Draft:
     def finish(self, desired: Desired) -> Plan:
         operations = self.operations
         if self.observed.unknown:
-            operations = [op for op in operations if op.verb not in (Verb.DELETE, Verb.FORGET)]
+            operations = [
+                op for op in operations if not op.cleans_up and op.verb is not Verb.FORGET
+            ]
             why = "kept: not everything could be observed, so nothing is deleted in this pass"
             self.orphans = [
                 replace(orphan, removed=False, reason=why) if orphan.removed else orphan
@@ -81,7 +109,7 @@ class Draft:
             pending=tuple(self.pending),
             blocked=tuple(self.blocked),
             unknown=tuple(sorted(self.observed.unknown.items())),
-            refusal=refusal(operations, desired, self.policy),
+            refusal=refusal(operations, desired, self.elsewhere, self.policy),
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from holdfast.engine.artifact import Batch, Fields, Key
+from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation
@@ -25,6 +25,12 @@ class Scope:
     claims: Mapping[Key, Claim] = field(default_factory=dict)
     # The routing tables that may hold routes of ours; None where nobody remembers.
     tables: frozenset[int] | None = None
+    # Whether what is declared would have an object, as it was seen, deleted or replaced. What
+    # others would lose by that may be dear to find out, and is asked of no other object.
+    ending: Callable[[Artifact], bool] = lambda _seen: False
+    # Keys of routes, for people who ask about them: all of them are reported, whatever their table,
+    # metric and writer. The kernel can't pick them out, so this reads every route there is.
+    destinations: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Operation, Verb
 from holdfast.engine.policy import FREE_DELETES, Policy
 
 
-def refusal(operations: Sequence[Operation], desired: Desired, policy: Policy) -> str:
-    """Why this must be asked for twice; empty where it need not be."""
-    deletes = sum(op.count for op in operations if op.verb is Verb.DELETE)
-    if policy.allow_mass_delete or not deletes:
+def stray(elsewhere: Sequence[Claim]) -> str:
+    """Why nothing is claimed here in a ledger with claims of another network namespace; empty
+    where it has none.
+
+    There is no option to go on: claims of this namespace would take the place of those of the
+    other, and what it has would be nobody's.
+    """
+    if not elsewhere:
         return ""
-    held = (Verb.KEEP, Verb.UPDATE, Verb.REPLACE)
-    owned = deletes + sum(op.count for op in operations if op.verb in held)
-    if not desired.intents and not desired.waiting:
+    example = min(claim.key for claim in elsewhere)
+    more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
+    return (
+        "this ledger belongs to another network namespace of this boot, where it claims"
+        f" {example}{more}; go there, or use another --root here. If that namespace is gone for"
+        " good: holdfast forget --other-namespaces"
+    )
+
+
+def refusal(
+    operations: Sequence[Operation],
+    desired: Desired,
+    elsewhere: Sequence[Claim],
+    policy: Policy,
+) -> str:
+    """Why this is not done, or must be asked for twice; empty where it need not be."""
+    if elsewhere and any(op.verb.changes_host for op in operations):
+        return stray(elsewhere)
+    if policy.allow_mass_delete:
+        return ""
+    deletes = _count(operations, Verb.DELETE)
+    changes = _count(operations, Verb.UPDATE, Verb.REPLACE)
+    gone = sum(op.count for op in operations if op.cleans_up)
+    if policy.doubt and (deletes or changes):
+        return _doubtful(policy.doubt, deletes, changes)
+    if gone and not desired.intents and not desired.waiting:
+        how = " or ".join(["deleted"] * (deletes > 0) + ["set back"] * (gone > deletes))
         return (
-            f"the configuration declares nothing, so all {deletes} owned artifacts would be"
-            " deleted; if that is meant, say --allow-mass-delete"
+            f"the configuration declares nothing, so all {gone} owned artifacts would be {how};"
+            " if that is meant, say --allow-mass-delete"
         )
-    if policy.doubt:
-        return (
-            f"{policy.doubt}, and {deletes} owned artifacts would be deleted; end the file with a"
-            " newline if it is whole, or say --allow-mass-delete"
-        )
+    if not deletes:
+        return ""
+    owned = deletes + changes + _count(operations, Verb.KEEP)
     share = deletes * 100 // owned
     if deletes > FREE_DELETES and share > policy.max_delete_share:
         return (
@@ -33,3 +60,20 @@ def refusal(operations: Sequence[Operation], desired: Desired, policy: Policy) -
             f" {policy.max_delete_share} % allowed; if that is meant, say --allow-mass-delete"
         )
     return ""
+
+
+def _count(operations: Sequence[Operation], *verbs: Verb) -> int:
+    return sum(op.count for op in operations if op.verb in verbs)
+
+
+def _doubtful(doubt: str, deletes: int, changes: int) -> str:
+    """Half of a line is often a line: 192.0.2.2 is the start of 192.0.2.254. So what is there is
+    neither deleted nor changed for it; what is new stands in nobody's way."""
+    each = ((deletes, "deleted"), (changes, "changed"))
+    said = " and ".join(f"{count} {verb}" for count, verb in each if count)
+    what = "artifact" if deletes + changes == 1 else "artifacts"
+    first, _, rest = said.partition(" ")
+    return (
+        f"{doubt}, and {first} {what} would be {rest}; end the file with a newline if it is whole,"
+        " or say --allow-mass-delete"
+    )

@@ -22,6 +22,7 @@ class Intent:
     action: Action = Action.ENSURE
     requires: tuple[Key, ...] = ()  # artifacts that must be in place first
     creates: bool = True  # False: only settle the fields of what already exists (a physical NIC)
+    revert: bool = False  # settings: once nothing declares it, set it back to what it was before
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,18 @@ class Waiting:
 
     owner: str
     origin: str
-    reason: str
+    reason: str  # "waits for a delegated prefix on wan"
+    # The fact is unknown, so what the owner has outside stays. False: the fact is known to be
+    # gone, and what it led to is an orphan like any other.
+    keeps: bool = True
+    tables: frozenset[int] = frozenset()  # routing tables whose tagged routes are the owner's
+    required: bool = False  # until the fact is there, no pass has converged
+    # Only the routes in `tables` wait; everything else of the owner is declared as it shall be.
+    routes_only: bool = False
+
+    def __str__(self) -> str:
+        says = self.reason if self.reason.startswith("waits for ") else f"waits: {self.reason}"
+        return f"{self.owner} {says}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from holdfast.engine.artifact import ArtifactKind
+from holdfast.engine.artifact import Artifact, ArtifactKind
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.observed import Sighting
 
@@ -16,7 +16,8 @@ def proof(kind: ArtifactKind, sighting: Sighting, claim: Claim | None, epoch: st
     |-----|------------------|-----------------------|------|
     | yes | any              | any                   | yes: the kernel says so |
     | no  | none             |                       | no |
-    | no  | of another epoch |                       | no: it died with its boot or namespace |
+    | no  | of another boot  |                       | no: it died with its boot |
+    | no  | of this boot, another namespace |        | no: it is there, if anywhere |
     | no  | pending          | carries the nonce     | yes: we were killed after making it |
     | no  | pending          | does not              | no: somebody else was first |
     | no  | owned            | pinned fields differ  | no: same name, another object |
@@ -48,6 +49,17 @@ def by_tag(tag: str) -> str:
 
 def in_force(claim: Claim, epoch: str) -> bool:
     return not claim.epoch or claim.epoch == epoch
+
+
+def elsewhere(claims: Iterable[Claim], epoch: str) -> list[Claim]:
+    """The claims of this boot and of another network namespace. Their objects may well be there,
+    and cannot be seen from here: such a claim proves nothing, and is not touched."""
+    boot = epoch.partition("/")[0]
+    return [
+        claim
+        for claim in claims
+        if not in_force(claim, epoch) and claim.epoch.partition("/")[0] == boot
+    ]
 
 
 def _claimed(claim: Claim) -> str:
@@ -83,13 +95,19 @@ def may_delete_orphan(
     kind: ArtifactKind, sighting: Sighting, claim: Claim | None
 ) -> tuple[bool, str]:
     """The cleanup rule of a kind applied to one orphan: whether, and why (not)."""
-    if not kind.deletes_orphans:
+    if not kind.deletes_orphans and not goes_with_its_declaration(kind, sighting.artifact, claim):
         return False, f"kept: {kind.cleanup}"
     if not untouched(kind, sighting, claim):
         return False, "kept: it is no longer what was claimed, so somebody else changed it"
     if sighting.bystanders:
         return False, "kept: deleting it would also remove " + ", ".join(sighting.bystanders)
     return True, "nothing declares it any more"
+
+
+def goes_with_its_declaration(kind: ArtifactKind, seen: Artifact, claim: Claim | None) -> bool:
+    """Whether an object of a kind whose orphans stay goes all the same: only one of our making."""
+    created = claim is not None and claim.provenance is Provenance.CREATED
+    return created and kind.deletes_created(seen.fields)
 
 
 def split(

@@ -20,6 +20,22 @@ class Verb(StrEnum):
     def changes_host(self) -> bool:
         return self in (Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.DELETE)
 
+    @property
+    def past(self) -> str:
+        return _PAST[self]
+
+
+_PAST = {
+    Verb.CREATE: "created",
+    Verb.UPDATE: "updated",
+    Verb.REPLACE: "replaced",
+    Verb.DELETE: "deleted",
+    Verb.KEEP: "kept",
+    Verb.FORGET: "forgotten",
+}
+
+SET_BACK = "no longer declared: set back to what it was before"
+
 
 class Risk(StrEnum):
     NONE = "none"
@@ -52,6 +68,7 @@ class Operation:
     # Update, replace, delete: what is there now; of a batch, a batch with the same keys.
     observed: Artifact | Batch | None = None
     nonce: str = ""  # create: the mark by which a pending claim finds its object again
+    revert: bool = False  # settings: the claim on it asks for it to be set back some day
 
     @property
     def kind(self) -> str:
@@ -60,6 +77,11 @@ class Operation:
     @property
     def count(self) -> int:
         return len(self.subject) if isinstance(self.subject, Batch) else 1
+
+    @property
+    def cleans_up(self) -> bool:
+        """Does it take something away, if only a value?"""
+        return self.verb is Verb.DELETE or self.reason == SET_BACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +128,7 @@ class Held:
     origin: str
     reason: str
     key: Key | None = None
+    required: bool = False  # declared so: without it no pass has converged
 
 
 @dataclass(frozen=True, slots=True)

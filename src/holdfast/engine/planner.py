@@ -9,11 +9,12 @@ For one declared artifact (intent `ensure`):
 | ours, other fields       | update, or replace where a field cannot be changed in place |
 | ours, several            | the first as above, the others are deleted |
 | foreign, a setting       | keep or update: settings always exist, setting them is what was asked |
-| foreign, as declared     | nothing: an adoption candidate |
+| foreign, as declared     | nothing: an adoption candidate, or a conflict if its kind has none |
 | foreign, other fields    | nothing: a conflict |
 
-What is ours and not declared is an orphan; its kind's cleanup rule says whether it goes. Nothing
-is deleted while any kind could not be observed.
+What is ours and not declared is an orphan; its kind's cleanup rule says whether it goes. What one
+of its owners may still declare, once the fact it waits for is known, stays. Nothing is deleted
+while any kind could not be observed.
 """
 
 from __future__ import annotations
@@ -24,20 +25,28 @@ from dataclasses import replace
 from itertools import chain
 
 from holdfast.engine import bulk_planner, decide, ownership
-from holdfast.engine.artifact import ArtifactKind, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed
 from holdfast.engine.order import depths, rank
-from holdfast.engine.plan import Held, Plan
+from holdfast.engine.plan import Held, Orphan, Plan
 from holdfast.engine.policy import Policy
+
+ELSEWHERE = "kept: claimed in another network namespace of this boot"
 
 
 def plan(desired: Desired, observed: Observed, claims: Mapping[Key, Claim], policy: Policy) -> Plan:
-    draft = Draft(observed, claims, policy)
-    draft.pending.extend(Held(w.owner, w.origin, w.reason) for w in desired.waiting)
+    elsewhere = ownership.elsewhere(claims.values(), policy.epoch)
+    if elsewhere:
+        away = {claim.key for claim in elsewhere}
+        claims = {key: claim for key, claim in claims.items() if key not in away}
+    draft = Draft(observed, claims, policy, desired.waiting, elsewhere)
+    draft.pending.extend(
+        Held(w.owner, w.origin, w.reason, required=w.required) for w in desired.waiting
+    )
     wanted = _merge(desired.intents, draft)
     for key in _dependency_order(wanted):
         _decide_intent(wanted[key], draft)
@@ -48,43 +57,56 @@ def plan(desired: Desired, observed: Observed, claims: Mapping[Key, Claim], poli
     for name in sorted(batches.keys() | observed.bulk.keys()):
         bulk_planner.plan_bulk(KINDS[name], batches.get(name, []), draft)
     _decide_orphans(wanted, draft)
+    for claim in elsewhere:
+        if claim.key not in wanted:
+            artifact = Artifact(claim.key, claim.fields)
+            draft.orphans.append(Orphan(artifact, claim.owners, removed=False, reason=ELSEWHERE))
     return draft.finish(desired)
 
 
 def _merge(intents: Sequence[Intent | BulkIntent], draft: Draft) -> dict[Key, Wanted]:
     """Several owners may declare one artifact as long as they do not contradict each other."""
-    merged: dict[Key, Wanted] = {}
+    merged: dict[Key, Intent] = {}
+    owners: dict[Key, dict[str, None]] = defaultdict(dict)
     for intent in intents:
         if isinstance(intent, BulkIntent):
             continue
         key = intent.artifact.key
-        first = merged.get(key)
-        if first is None:
-            merged[key] = Wanted(intent, (intent.owner,))
-            continue
-        clash = _contradiction(first.intent, intent)
-        if clash:
-            where = f"{first.intent.owner} ({first.intent.origin})"
-            reason = f"{key}: {clash} of {where}"
-            draft.blocked.append(Held(intent.owner, intent.origin, reason, key))
-            continue
-        both = replace(
-            first.intent,
-            action=Action.ENSURE
-            if Action.ENSURE in (first.intent.action, intent.action)
-            else intent.action,
-            creates=any(
-                one.creates for one in (first.intent, intent) if one.action is Action.ENSURE
-            ),
-            artifact=replace(
-                first.intent.artifact,
-                fields={**first.intent.artifact.fields, **intent.artifact.fields},
-                payload=first.intent.artifact.payload or intent.artifact.payload,
-            ),
-            requires=tuple(dict.fromkeys((*first.intent.requires, *intent.requires))),
-        )
-        merged[key] = Wanted(both, tuple(dict.fromkeys((*first.owners, intent.owner))))
-    return merged
+        first = merged.setdefault(key, intent)
+        if not _same(first, intent):
+            clash = _contradiction(first, intent)
+            if clash:
+                reason = f"{key}: {clash} of {first.owner} ({first.origin})"
+                draft.blocked.append(Held(intent.owner, intent.origin, reason, key))
+                continue
+            merged[key] = _joined(first, intent)
+        owners[key][intent.owner] = None
+    return {key: Wanted(intent, tuple(owners[key])) for key, intent in merged.items()}
+
+
+def _same(first: Intent, second: Intent) -> bool:
+    """Thousands of resources may share a file: one artifact then, which need not be compared."""
+    return first is second or (
+        first.artifact is second.artifact
+        and (first.action, first.requires, first.creates, first.revert)
+        == (second.action, second.requires, second.creates, second.revert)
+    )
+
+
+def _joined(first: Intent, second: Intent) -> Intent:
+    actions = (first.action, second.action)
+    return replace(
+        first,
+        action=Action.ENSURE if Action.ENSURE in actions else second.action,
+        creates=any(one.creates for one in (first, second) if one.action is Action.ENSURE),
+        artifact=replace(
+            first.artifact,
+            fields={**first.artifact.fields, **second.artifact.fields},
+            payload=first.artifact.payload or second.artifact.payload,
+        ),
+        requires=tuple(dict.fromkeys((*first.requires, *second.requires))),
+        revert=first.revert or second.revert,
+    )
 
 
 def _contradiction(first: Intent, second: Intent) -> str:
@@ -105,6 +127,7 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
     intent = want.intent
     key = intent.artifact.key
     kind = KINDS[key.kind]
+    want = _with_waiting_owners(want, draft)
     if kind.name in draft.observed.unknown:
         draft.hold(intent, f"cannot be observed: {draft.observed.unknown[kind.name]}", blocked=True)
         return
@@ -127,6 +150,17 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
     decide.ensure(want, kind, sightings, draft)
     if objection:
         draft.blocked.append(Held(intent.owner, intent.origin, objection, key))
+
+
+def _with_waiting_owners(want: Wanted, draft: Draft) -> Wanted:
+    """Whoever shared it before, and now waits, still has a part in it: the claim must not forget
+    them, or the artifact would go with the last of the others."""
+    claim = draft.claims.get(want.intent.artifact.key)
+    waiting = draft.keepers(claim.owners) if claim is not None else ()
+    if not waiting or want.intent.action is not Action.ENSURE:
+        return want
+    owners = dict.fromkeys((*want.owners, *(one.owner for one in waiting)))
+    return replace(want, owners=tuple(owners))
 
 
 def _objection(want: Wanted, kind: ArtifactKind, draft: Draft) -> str:
@@ -153,7 +187,7 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
         ours, _ = ownership.split(kind, observed.sightings.get(key, ()), claim, draft.policy.epoch)
         owners = claim.owners if claim is not None else ()
         for sighting, proof in ours:
-            decide.remove(sighting, kind, proof, owners, "nothing declares it any more", draft)
+            decide.orphan(sighting, kind, proof, owners, draft)
         if claim is not None and not ours:
             decide.forget(
                 claim, _why_forget(claim, bool(observed.sightings.get(key)), draft), draft
@@ -162,7 +196,7 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
 
 def _why_forget(claim: Claim, seen: bool, draft: Draft) -> str:
     if not ownership.in_force(claim, draft.policy.epoch):
-        return "claimed before a reboot or in another network namespace"
+        return "claimed before a reboot"
     if claim.state is ClaimState.PENDING and seen:
         return "its create was interrupted, and what is there now is not ours"
     return "what is there now is not what was claimed" if seen else "already gone"

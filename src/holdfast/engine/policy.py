@@ -12,7 +12,7 @@ FREE_DELETES = 10
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    epoch: str = ""  # boot and network namespace the pass runs in
+    epoch: str = ""  # boot and network namespace the pass runs in: `BOOT/NAMESPACE`
     max_delete_share: int = MAX_DELETE_SHARE  # per cent of what is owned
     allow_mass_delete: bool = False
     doubt: str = ""  # why the configuration may not be all that was meant

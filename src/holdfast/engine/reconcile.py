@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from holdfast.engine import order, record
+from holdfast.engine import decide, diff, order, ownership, record
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
-from holdfast.engine.intent import BulkIntent, Desired
-from holdfast.engine.kinds import route
+from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
+from holdfast.engine.kinds import KINDS, route
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
@@ -76,9 +76,11 @@ class Report:
 
     @property
     def converged(self) -> bool:
-        """Everything that can be there was seen there. Pending resources wait for others."""
+        """Everything that can be there was seen there. Pending resources wait for others, which
+        only prevents this where what they wait for is declared to be required."""
         left = self.after
-        return not (left.changes or left.conflicts or left.blocked or left.unknown)
+        required = any(held.required for held in left.pending)
+        return not (left.changes or left.conflicts or left.blocked or left.unknown or required)
 
 
 @dataclass(slots=True)
@@ -167,7 +169,9 @@ class Pass:
             self.ledger.write_claims(put, remove)
         current_claims = {key: claim for key, claim in claims.items() if key not in remove}
         current_claims.update((claim.key, claim) for claim in put)
-        marked = [claim for claim in current_claims.values() if record.is_marked(claim)]
+        marked = [
+            claim for claim in current_claims.values() if record.is_marked(claim, self.host.epoch)
+        ]
         if marked:
             # The mark may only go once the claim is durable, and the claim may only forget the
             # mark once it is gone: a crash between the two finds it again.
@@ -183,13 +187,33 @@ def scope(
 ) -> Scope:
     keys: set[Key] = set()
     batches = []
+    declared: dict[Key, list[Intent]] = {}
     for intent in desired.intents:
         keys.update(intent.requires)
         if isinstance(intent, BulkIntent):
             batches.append(intent.batch)
         else:
             keys.add(intent.artifact.key)
-    return Scope(frozenset(keys), tuple(batches), claims, tables)
+            declared.setdefault(intent.artifact.key, []).append(intent)
+
+    def ending(seen: Artifact) -> bool:
+        if seen.key not in declared:
+            kind, claim = KINDS[seen.key.kind], claims.get(seen.key)
+            return ownership.goes_with_its_declaration(kind, seen, claim)
+        return any(_ends(intent, seen) for intent in declared[seen.key])
+
+    return Scope(frozenset(keys), tuple(batches), claims, tables, ending)
+
+
+def _ends(intent: Intent, seen: Artifact) -> bool:
+    """Would this intent have an object of ours deleted or replaced?"""
+    if intent.action is not Action.ENSURE:
+        return intent.action is Action.DELETE
+    if intent.artifact.fields.items() <= seen.fields.items():
+        return False  # as almost all are; thousands of links are looked at this way
+    kind = KINDS[seen.key.kind]
+    differing = diff.changes(kind, intent.artifact.fields, seen.fields)
+    return decide.settling(kind, differing, seen.fields)[0] is Verb.REPLACE
 
 
 def _approved(current: Plan, first: Plan) -> tuple[Operation, ...]:
@@ -204,7 +228,7 @@ def _approved(current: Plan, first: Plan) -> tuple[Operation, ...]:
 
 def _destroyed(operation: Operation) -> Iterable[object]:
     """What an operation takes away, artifact by artifact."""
-    if operation.verb not in (Verb.DELETE, Verb.REPLACE):
+    if not operation.cleans_up and operation.verb is not Verb.REPLACE:
         return ()
     subject = operation.subject
     if isinstance(subject, Artifact):

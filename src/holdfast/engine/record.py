@@ -75,6 +75,7 @@ def _ahead(
         epoch="" if kind.survives_reboot else epoch,
         nonce=operation.nonce,
         original={c.field: c.before for c in operation.changes} if is_setting else None,
+        revert=operation.revert,
     )
 
 
@@ -101,10 +102,13 @@ def settle(
     put = _remembered(results, claims, generation, epoch)
     remove: set[Key] = set()
     leaving: set[Key] = set()
+    elsewhere = {claim.key for claim in ownership.elsewhere(claims.values(), epoch)}
     for operation in plan.operations:
         if not isinstance(operation.subject, Artifact):
             continue
         key = operation.subject.key
+        if key in elsewhere:
+            continue
         if operation.verb is Verb.FORGET:
             remove.add(key)
             put.pop(key, None)
@@ -117,6 +121,8 @@ def settle(
     for key, claim in claims.items():
         kind = KINDS[key.kind]
         if key in put or key in remove or key.kind in observed.unknown or kind.bulk:
+            continue
+        if key in elsewhere:
             continue
         if claim.state is ClaimState.OWNED:
             continue
@@ -195,6 +201,7 @@ def _good(
         epoch="" if kind.survives_reboot else epoch,
         nonce=seen.nonce if marked else "",
         original=known.original if known is not None else None,
+        revert=operation.revert,
     )
     # A later generation that declares the same is no news.
     return (
@@ -214,10 +221,11 @@ def is_half_done(claim: Claim) -> bool:
     return claim.state is not ClaimState.OWNED or bool(claim.nonce)
 
 
-def is_marked(claim: Claim) -> bool:
+def is_marked(claim: Claim, epoch: str) -> bool:
     """Does its object still carry a random mark that is no longer needed?"""
     return (
         claim.state is ClaimState.OWNED
+        and ownership.in_force(claim, epoch)
         and bool(claim.nonce)
         and not KINDS[claim.key.kind].nonce_field
     )

@@ -20,6 +20,13 @@ def assess(
         return _link(verb, changes)
     if kind == "address" and verb is not Verb.CREATE:
         return Risk.HIGH, f"connections to {fields.get('address')} end"
+    if kind == "nft":
+        return _nft(verb)
+    if kind == "service" and verb is not Verb.CREATE:
+        only_reloads = {change.field for change in changes} == {"reload"}
+        return (Risk.LOW, "") if only_reloads else (Risk.MEDIUM, "what it serves is interrupted")
+    if kind == "wireguard" and verb is not Verb.CREATE:
+        return _wireguard(verb, changes)
     if kind in ("rule", "sysctl"):
         return Risk.MEDIUM, "changes how packets are treated at once"
     return Risk.LOW, ""
@@ -48,6 +55,14 @@ def _has_default(subject: Artifact | Batch) -> bool:
     return any(key[0] == 0 for key in subject.keys)
 
 
+def _nft(verb: Verb) -> tuple[Risk, str]:
+    if verb is Verb.DELETE:
+        return Risk.HIGH, "what its rules dropped, marked or translated passes as it is"
+    if verb is Verb.CREATE:
+        return Risk.HIGH, "new connections go by its rules at once"
+    return Risk.MEDIUM, "replaced in one transaction; new connections go by the new rules"
+
+
 def _link(verb: Verb, changes: tuple[Change, ...]) -> tuple[Risk, str]:
     if verb in (Verb.REPLACE, Verb.DELETE):
         return Risk.HIGH, "its addresses and routes go with it"
@@ -59,3 +74,11 @@ def _link(verb: Verb, changes: tuple[Change, ...]) -> tuple[Risk, str]:
     if "mtu" in changed:
         return Risk.MEDIUM, "large packets are treated differently at once"
     return Risk.LOW, ""
+
+
+def _wireguard(verb: Verb, changes: tuple[Change, ...]) -> tuple[Risk, str]:
+    if verb is Verb.DELETE:
+        return Risk.HIGH, "nothing passes the tunnel any more"
+    if any(change.field in ("public_key", "listen_port") for change in changes):
+        return Risk.HIGH, "its peers have to know the new key or port"
+    return Risk.MEDIUM, "traffic of the peers that differ is treated differently at once"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from holdfast.engine.artifact import Artifact, Batch, Key
-from holdfast.engine.driver import Failure, Result, Scope
-from holdfast.engine.kinds.file import FILE
+from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.driver import Result, Scope
+from holdfast.engine.kinds.file import FILE, digest
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import rooted
+from holdfast.host import file_checks, one_by_one, rooted
+from holdfast.host.one_by_one import words
 from holdfast.paths import Paths
 
 
@@ -32,7 +32,7 @@ class FileDriver:
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                raise DriverError(f"{key}: could not be read: {_words(error)}") from error
+                raise DriverError(f"{key}: could not be read: {words(error)}") from error
             if seen is not None:
                 sightings[key] = (_sighting(key, seen),)
         return Observed(sightings=sightings)
@@ -40,11 +40,7 @@ class FileDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        results = []
-        for operation in operations:
-            results.append(self._carry_out(operation))
-            progress(operation.count)
-        return results
+        return one_by_one.carry_out(operations, progress, self._step)
 
     def sweep(self, places: Iterable[str]) -> None:
         """Removes what interrupted writes of these files left behind, where it can be reached."""
@@ -55,26 +51,17 @@ class FileDriver:
             ):
                 rooted.sweep(folder, name)
 
-    def _carry_out(self, operation: Operation) -> Result:
-        subject = operation.subject
-        if not isinstance(subject, Artifact) or isinstance(operation.observed, Batch):
-            raise TypeError("files come one by one")
-        try:
-            match operation.verb:
-                case Verb.CREATE:
-                    self._create(subject)
-                case Verb.UPDATE | Verb.REPLACE:
-                    self._replace(subject, operation.observed)
-                case Verb.DELETE:
-                    self._delete(operation.observed or subject)
-                case _:
-                    raise ValueError(f"a file cannot be the subject of {operation.verb}")
-        except FileExistsError as error:
-            failure = Failure(subject.key, _words(error), exists=operation.verb is Verb.CREATE)
-            return Result(operation, 0, (failure,))
-        except (OSError, ValueError) as error:
-            return Result(operation, 0, (Failure(subject.key, _words(error)),))
-        return Result(operation, 1)
+    def _step(self, operation: Operation, subject: Artifact) -> None:
+        observed = operation.observed if isinstance(operation.observed, Artifact) else None
+        match operation.verb:
+            case Verb.CREATE:
+                self._create(subject)
+            case Verb.UPDATE | Verb.REPLACE:
+                self._replace(subject, observed)
+            case Verb.DELETE:
+                self._delete(observed or subject)
+            case _:
+                raise ValueError(f"a file cannot be the subject of {operation.verb}")
 
     def _create(self, desired: Artifact) -> None:
         content, mode = _content(desired), _mode(desired)
@@ -125,14 +112,12 @@ def _still(seen: rooted.Seen, expected: Artifact) -> None:
 
 def _content(desired: Artifact) -> bytes:
     # Fields travel in a plan file, the content does not: an empty payload must not empty a file.
-    if hashlib.sha256(desired.payload).hexdigest() != desired.fields.get("sha256"):
+    if digest(desired.payload, _mode(desired)) != desired.fields.get("sha256"):
         raise ValueError("the plan does not carry the content it declares")
+    if desired.fields.get("check"):
+        file_checks.check(str(desired.fields["check"]), desired.payload)
     return desired.payload
 
 
 def _mode(desired: Artifact) -> int:
     return int(str(desired.fields["mode"]), 8)
-
-
-def _words(error: OSError | ValueError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -14,6 +14,7 @@ from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
 from holdfast.host import hostname
+from holdfast.host.blocks import BlockDriver
 from holdfast.host.files import FileDriver
 from holdfast.host.hostname import HostnameDriver
 from holdfast.host.netlink.addresses import AddressDriver
@@ -22,7 +23,11 @@ from holdfast.host.netlink.neighbours import NeighbourDriver
 from holdfast.host.netlink.routes import RouteDriver
 from holdfast.host.netlink.rules import RuleDriver
 from holdfast.host.netlink.socket import NetlinkSocket
+from holdfast.host.nft import NftDriver
+from holdfast.host.services.driver import ServiceDriver
+from holdfast.host.services.dropins import DropinDriver
 from holdfast.host.sysctl import SysctlDriver
+from holdfast.host.wireguard import WireGuardDriver
 from holdfast.paths import Paths
 
 # Unlike the inode of /proc/self/ns/net, the cookie is never given to another namespace.
@@ -33,26 +38,39 @@ class LinuxHost:
     """This machine, in the network namespace the process runs in."""
 
     def __init__(self, paths: Paths, tag: int, sock: NetlinkSocket | None = None) -> None:
+        self.epoch = read_epoch()
         self._sock = sock or NetlinkSocket()
+        self._nft = NftDriver(self.epoch)
         self._links = LinkDriver(self._sock, tag)
         self._files = FileDriver(paths)
+        self._dropins = DropinDriver(paths)
+        self._services = ServiceDriver(paths)
+        self._wireguard = WireGuardDriver(self._sock, self.epoch)
         drivers: list[Driver] = [
             self._links,
+            self._wireguard,
             SysctlDriver(),
             HostnameDriver(paths),
             self._files,
+            BlockDriver(paths),
             AddressDriver(self._sock, tag),
             NeighbourDriver(self._sock, tag),
             RouteDriver(self._sock, tag),
             RuleDriver(self._sock, tag),
+            self._dropins,
+            self._services,
+            self._nft,
         ]
         self._drivers = {kind: driver for driver in drivers for kind in driver.kinds}
-        self.epoch = read_epoch()
 
     def __enter__(self) -> LinuxHost:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self._nft.close()
+        self._wireguard.close()
+        self._dropins.close()
+        self._services.close()
         self._sock.close()
 
     def observe(self, scope: Scope) -> Observed:
@@ -76,6 +94,9 @@ class LinuxHost:
         return self._drivers[operations[0].kind].apply(operations, progress)
 
     def sweep(self, claims: Iterable[Claim]) -> None:
+        claims = list(claims)
+        self._services.sweep(claim.key.name for claim in claims if claim.key.kind == "service")
+        self._dropins.sweep(claim.key for claim in claims if claim.key.kind == "dropin")
         self._files.sweep(
             hostname.PLACE if claim.key.kind == "hostname" else claim.key.name
             for claim in claims

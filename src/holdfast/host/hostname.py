@@ -6,12 +6,13 @@ import socket
 from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.hostname import HOSTNAME, hostname
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import rooted
+from holdfast.host import one_by_one, rooted
+from holdfast.host.one_by_one import words
 from holdfast.paths import Paths
 
 PLACE = "/etc/hostname"
@@ -29,17 +30,13 @@ class HostnameDriver:
         try:
             seen = hostname(self._seen())
         except OSError as error:
-            raise DriverError(f"{PLACE}: could not be read: {error.strerror or error}") from error
+            raise DriverError(f"{PLACE}: could not be read: {words(error)}") from error
         return Observed(sightings={seen.key: (Sighting(seen),)})
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        results = []
-        for operation in operations:
-            results.append(self._carry_out(operation))
-            progress(operation.count)
-        return results
+        return one_by_one.carry_out(operations, progress, self._step)
 
     def _seen(self) -> str:
         """The name, in a form that equals no name where the next boot would bring another."""
@@ -58,24 +55,18 @@ class HostnameDriver:
         lines = (line.strip() for line in text.splitlines())
         return next((line for line in lines if line and not line.startswith("#")), "")
 
-    def _carry_out(self, operation: Operation) -> Result:
-        subject = operation.subject
-        if not isinstance(subject, Artifact):
-            raise TypeError("there is one host name")
-        tried = "the plan"
+    def _step(self, operation: Operation, subject: Artifact) -> None:
+        if operation.verb is not Verb.UPDATE:
+            raise ValueError(f"the host name cannot be the subject of {operation.verb}")
+        wanted = str(subject.fields["hostname"])
+        # The kernel first: it refuses what is too long before the file has it.
+        tried = f"setting the running name to {wanted!r}"
         try:
-            if operation.verb is not Verb.UPDATE:
-                raise ValueError(f"the host name cannot be the subject of {operation.verb}")
-            wanted = str(subject.fields["hostname"])
-            # The kernel first: it refuses what is too long before the file has it.
-            tried = f"setting the running name to {wanted!r}"
             socket.sethostname(wanted)
             tried = f"the running name is set; writing {PLACE}"
             self._store(wanted)
         except (OSError, ValueError) as error:
-            words = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            return Result(operation, 0, (Failure(subject.key, f"{tried}: {words}"),))
-        return Result(operation, 1)
+            raise ValueError(f"{tried}: {words(error)}") from error
 
     def _store(self, wanted: str) -> None:
         with rooted.parent(self._root, PLACE, create=True) as (folder, name):

@@ -8,7 +8,6 @@ New content is written beside its place, made durable, and only then given its n
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import secrets
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from holdfast.engine.kinds.file import digest
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a pipe somebody put there would wait for its other end.
@@ -27,7 +28,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 class Seen:
     """What is at a path. Only a regular file has a digest."""
 
-    sha256: str
+    sha256: str  # as `kinds.file.digest` makes it
     mode: int
     uid: int
     gid: int
@@ -74,8 +75,8 @@ def look(folder: int, name: str) -> Seen | None:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EBUSY, "replaced while it was being read")
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Seen(digest, stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid)
+        mode = stat.S_IMODE(found.st_mode)
+        return Seen(digest(file.read(), mode), mode, found.st_uid, found.st_gid)
 
 
 def read(folder: int, name: str) -> bytes:
@@ -93,6 +94,8 @@ def create(folder: int, name: str, content: bytes, mode: int) -> None:
         os.link(staged, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.unlink(staged, dir_fd=folder)
         os.fsync(folder)
+        # Programs that watch the folder (dnsmasq does) overlook a link, but not the end of a write.
+        os.close(os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder))
 
 
 def replace(folder: int, name: str, content: bytes, mode: int, owner: Seen | None) -> None:

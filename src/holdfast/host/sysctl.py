@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.engine.artifact import Artifact
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
+from holdfast.host import one_by_one
+from holdfast.host.one_by_one import words
 
 
 class SysctlDriver:
@@ -33,30 +35,19 @@ class SysctlDriver:
                     raise DriverError(f"{key}: there is no {self._proc}; mount proc") from None
                 continue
             except (OSError, ValueError) as error:
-                raise DriverError(f"{key}: could not be read: {_words(error)}") from error
+                raise DriverError(f"{key}: could not be read: {words(error)}") from error
             sightings[key] = (Sighting(sysctl(key.name, value)),)
         return Observed(sightings=sightings)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        results = []
-        for operation in operations:
-            results.append(self._carry_out(operation))
-            progress(operation.count)
-        return results
+        return one_by_one.carry_out(operations, progress, self._step)
 
-    def _carry_out(self, operation: Operation) -> Result:
-        subject = operation.subject
-        if not isinstance(subject, Artifact):
-            raise TypeError("settings come one by one")
-        try:
-            if operation.verb is not Verb.UPDATE:
-                raise ValueError(f"a kernel setting cannot be the subject of {operation.verb}")
-            self._write(subject.key.name, str(subject.fields["value"]))
-        except (OSError, ValueError) as error:
-            return Result(operation, 0, (Failure(subject.key, _words(error)),))
-        return Result(operation, 1)
+    def _step(self, operation: Operation, subject: Artifact) -> None:
+        if operation.verb is not Verb.UPDATE:
+            raise ValueError(f"a kernel setting cannot be the subject of {operation.verb}")
+        self._write(subject.key.name, str(subject.fields["value"]))
 
     def _read(self, name: str) -> str:
         text = (self._proc / setting_path(name)).read_bytes().decode(errors="surrogateescape")
@@ -92,7 +83,3 @@ def setting_path(key: str) -> Path:
     if "\0" in key or any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"{key!r} is not the name of a kernel setting")
     return Path(*parts)
-
-
-def _words(error: OSError | ValueError) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)

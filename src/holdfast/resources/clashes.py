@@ -7,16 +7,18 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 
 from holdfast.config.document import Place
 from holdfast.engine.artifact import Artifact, Batch, Key
-from holdfast.engine.intent import BulkIntent, Intent
+from holdfast.engine.intent import BulkIntent, Waiting
 from holdfast.engine.kinds import route as routes
-from holdfast.resources.resource import Fault, Identity, Resource
+from holdfast.resources.resource import Declared, Fault, Identity, Resource
+from holdfast.resources.site import LINK_KINDS, ifname_of
 
 Finding = tuple[Resource, Fault]
-Declared = tuple[Resource, Intent | BulkIntent]
 # The exact places of some routes of a resource, for the few that clash.
 RoutePlaces = Callable[[Resource, Set[Identity]], Mapping[Identity, Place]]
 
 _FINDINGS_SHOWN = 50
+# What makes two rules pick the same packets.
+_SELECTORS = ("family", "source", "destination", "iif", "oif", "fwmark", "fwmask")
 
 
 def check(resources: Iterable[Resource]) -> Iterator[Finding]:
@@ -24,10 +26,12 @@ def check(resources: Iterable[Resource]) -> Iterator[Finding]:
     by_kind: dict[str, list[Resource]] = defaultdict(list)
     for resource in resources:
         by_kind[resource.kind].append(resource)
-    yield from _taken(
-        by_kind["Interface"], ("ifname",), lambda r: r.spec.ifname, "interface {} is also"
-    )
-    yield from _veths(by_kind["Interface"])
+    links = [resource for kind in LINK_KINDS for resource in by_kind[kind]]
+    yield from _names(links)
+    for kind in LINK_KINDS:
+        field = "tunnelName" if kind == "DSLiteTunnel" else "ifname"
+        yield from _taken(links, (field,), ifname_of, "interface {} is also", kind)
+    yield from _veths(by_kind["Interface"], links)
     yield from _taken(
         (r for r in by_kind["Interface"] if r.spec.vrf is not None),
         ("vrf", "table"),
@@ -35,25 +39,45 @@ def check(resources: Iterable[Resource]) -> Iterator[Finding]:
         "table {} is also the table of",
     )
     yield from _tunnels(by_kind["Interface"])
+    yield from _dslite(by_kind["DSLiteTunnel"])
     yield from _taken(
         (r for r in by_kind["Hostname"] if r.spec.managed),
         (),
         lambda _resource: "host",
         "the {} can have one managed name, and has that of",
     )
+    yield from _taken(
+        (r for r in by_kind["NTPClient"] if r.spec.managed),
+        (),
+        lambda _resource: "clock",
+        "the {} can have one managed NTPClient, and has",
+    )
 
 
-def _veths(interfaces: list[Resource]) -> Iterator[Finding]:
-    """Making one end of a veth makes the other: no other Interface may make that too."""
-    by_name = {resource.spec.ifname: resource for resource in interfaces}
+def _names(links: list[Resource]) -> Iterator[Finding]:
+    """Others refer to a link by its name alone, whatever its kind."""
+    seen: dict[str, Resource] = {}
+    for resource in links:
+        first = seen.setdefault(resource.name, resource)
+        if first.kind != resource.kind:
+            message = (
+                f"{first} has the name {resource.name} too, and references go by it: rename one"
+            )
+            yield resource, Fault((), message)
+
+
+def _veths(interfaces: list[Resource], links: list[Resource]) -> Iterator[Finding]:
+    """Making one end of a veth makes the other: nothing else may make that too."""
+    by_name = {ifname_of(resource): resource for resource in links}
     ends = [resource for resource in interfaces if resource.spec.veth is not None]
     yield from _taken(ends, ("veth", "peer"), lambda r: r.spec.veth.peer, "{} is also the peer of")
     for resource in ends:
         other = by_name.get(resource.spec.veth.peer)
-        if other is None or other.spec.type is None:
+        if other is None or (other.kind == "Interface" and other.spec.type is None):
             continue
-        if other.spec.veth is None or other.spec.veth.peer != resource.spec.ifname:
-            message = f"{other.spec.ifname} would be made by {other} too, as something else"
+        veth = other.spec.veth if other.kind == "Interface" else None
+        if veth is None or veth.peer != resource.spec.ifname:
+            message = f"{ifname_of(other)} would be made by {other} too, as something else"
             yield resource, Fault(("veth", "peer"), message)
 
 
@@ -70,16 +94,45 @@ def _tunnels(interfaces: list[Resource]) -> Iterator[Finding]:
             yield resource, Fault(("ip6tnl",), message)
 
 
+def _dslite(tunnels: list[Resource]) -> Iterator[Finding]:
+    """The same of DS-Lite tunnels, whose ends may not be known yet but are the same."""
+    ends: dict[Hashable, Resource] = {}
+    for resource in tunnels:
+        spec = resource.spec
+        remote = spec.remote_address or (
+            spec.lookup,
+            spec.aftr_address_ordinal,
+            spec.aftr_address_selection,
+        )
+        local = (
+            spec.local_address_source,
+            spec.local_address,
+            spec.local_delegated_address,
+            spec.local_address_suffix,
+        )
+        first = ends.setdefault((spec.interface, remote, local), resource)
+        if first is not resource:
+            yield resource, Fault((), f"{first} has the same local end, remote end and interface")
+    yield from _taken(
+        (resource for resource in tunnels if resource.spec.default_route),
+        ("routeMetric",),
+        lambda r: r.spec.route_metric,
+        "a default route of metric {} is also that of",
+    )
+
+
 def _taken(
     resources: Iterable[Resource],
     location: tuple[str, ...],
     value: Callable[[Resource], Hashable],
     words: str,
+    kind: str = "",
 ) -> Iterator[Finding]:
+    """kind: findings on resources of this one only."""
     seen: dict[Hashable, Resource] = {}
     for resource in resources:
         first = seen.setdefault(value(resource), resource)
-        if first is not resource:
+        if first is not resource and kind in ("", resource.kind):
             message = f"{words.format(value(resource))} {first}"
             yield resource, Fault(location, message)
 
@@ -88,14 +141,18 @@ def check_artifacts(declared: Iterable[Declared], places: RoutePlaces) -> Iterat
     """One artifact declared by several resources: the same by all, or it is a clash."""
     seen: dict[Key, tuple[Resource, Artifact]] = {}
     bulk: dict[bytes, list[tuple[Resource, Batch]]] = defaultdict(list)
-    rules: list[tuple[Resource, Key]] = []
+    rules: list[tuple[Resource, Artifact]] = []
     for resource, intent in declared:
+        if isinstance(intent, Waiting):
+            continue
         if isinstance(intent, BulkIntent):
             bulk[intent.batch.scope].append((resource, intent.batch))
             continue
         artifact = intent.artifact
         if artifact.key.kind == "rule":
-            rules.append((resource, artifact.key))
+            # Those of other kinds come in pairs, by marks that nothing else has (policy_checks).
+            if resource.kind == "RoutingRule":
+                rules.append((resource, artifact))
         elif artifact.key.kind != "link":  # two Interfaces of one ifname are found by `check`
             holder, first = seen.setdefault(artifact.key, (resource, artifact))
             if first.fields != artifact.fields:
@@ -115,24 +172,25 @@ def _difference(artifact: Artifact, other: Artifact, holder: Resource) -> str:
     return f"{artifact.key} is declared differently by {holder}: {', '.join(fields)}"
 
 
-def _rules(rules: Iterable[tuple[Resource, Key]]) -> Iterator[Finding]:
+def _rules(rules: Iterable[tuple[Resource, Artifact]]) -> Iterator[Finding]:
     """Two rules at one priority, or one mark with two tables; the same rule twice is shared."""
-    priorities: dict[Hashable, tuple[Resource, Key]] = {}
-    marks: dict[Hashable, tuple[Resource, Key]] = {}
-    for resource, key in rules:
-        spec = resource.spec
-        holder, other = priorities.setdefault((spec.version, spec.priority), (resource, key))
-        if other != key:
-            message = f"{spec.priority} is also the priority of {holder}, a different rule"
+    priorities: dict[Hashable, tuple[Resource, Artifact]] = {}
+    marks: dict[Hashable, tuple[Resource, Artifact]] = {}
+    for resource, rule in rules:
+        at = rule.fields["family"], rule.fields["priority"]
+        holder, other = priorities.setdefault(at, (resource, rule))
+        if other.key != rule.key:
+            priority = rule.fields["priority"]
+            message = f"{priority} is also the priority of {holder}, a different rule"
             yield resource, Fault(("priority",), message)
-        if spec.fwmark is None or spec.table is None:
+        if rule.fields["fwmark"] is None or rule.fields["action"] != "lookup":
             continue
-        mark = spec.selectors, spec.fwmark, spec.mask
-        holder, _ = marks.setdefault(mark, (resource, key))
-        if holder.spec.table != spec.table:
+        mark = tuple(rule.fields[name] for name in _SELECTORS)
+        holder, other = marks.setdefault(mark, (resource, rule))
+        if other.fields["table"] != rule.fields["table"]:
             message = (
-                f"mark {spec.fwmark:#x} leads to table {spec.table} here and to table"
-                f" {holder.spec.table} by {holder}"
+                f"mark {rule.fields['fwmark']:#x} leads to table {rule.fields['table']} here and"
+                f" to table {other.fields['table']} by {holder}"
             )
             yield resource, Fault(("fwmark",), message)
 

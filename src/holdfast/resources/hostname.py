@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 
 from holdfast.engine.intent import Action, Intent
+from holdfast.engine.kinds.block import block
 from holdfast.engine.kinds.hostname import hostname
-from holdfast.resources.resource import Kind, Resource
+from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import Spec, flag, optional, parsed, required
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import Site
 
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _LONGEST = 64  # __NEW_UTS_LEN of the kernel
@@ -33,12 +34,28 @@ class Hostname(Spec):
         "the name",
     )
     managed: bool = optional(flag(), "false: only observe it", default=True)
+    hosts_entry: bool = optional(
+        flag(),
+        "keep a block in /etc/hosts that gives the name the address 127.0.1.1: without one,"
+        " programs that look their own name up may wait for the DNS",
+        default=False,
+    )
 
 
-def intents(resource: Resource, _topology: Topology) -> Iterator[Intent]:
+def check(resource: Resource) -> Iterator[Fault]:
+    spec: Hostname = resource.spec
+    if spec.hosts_entry and not spec.managed:
+        yield Fault(("hostsEntry",), "has no meaning with `managed: false`")
+
+
+def intents(resource: Resource, _site: Site) -> Iterator[Intent]:
     spec: Hostname = resource.spec
     action = Action.ENSURE if spec.managed else Action.OBSERVE
     yield Intent(resource.id, hostname(spec.hostname), resource.place, action)
+    if spec.hosts_entry:
+        names = dict.fromkeys((spec.hostname, spec.hostname.partition(".")[0]))
+        entry = block("/etc/hosts", "hostname", f"127.0.1.1 {' '.join(names)}\n".encode())
+        yield Intent(resource.id, entry, resource.place)
 
 
 KINDS = {
@@ -47,8 +64,9 @@ KINDS = {
         Hostname,
         "The name of the host, the running one and /etc/hostname together. One managed Hostname"
         " at most.",
-        ("hostname",),
-        "hostname: router03.example.net\n",
+        ("hostname", "block"),
+        "hostname: router03.example.net\nhostsEntry: true\n",
         intents,
+        check,
     )
 }

@@ -20,7 +20,7 @@ from holdfast.resources.shape import (
     required,
     text,
 )
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import Site
 from holdfast.resources.values import ifname, mac
 
 # What would be set on the link: meaningless on one that is only observed.
@@ -42,11 +42,18 @@ class Interface(Spec):
         "`external` is the same as `managed: false` and prevails over it",
     )
     state: str = optional(
-        choice("present", "absent"), "`absent` deletes a link that Holdfast made", default="present"
+        choice("present", "absent"),
+        "`absent` deletes a link that Holdfast made, unless others have built on it",
+        default="present",
     )
     admin_up: bool | None = optional(flag(), "set it up or down; left alone where not given")
     mtu: int | None = optional(integer(68, 65535), "largest packet, bytes")
-    mac: str | None = optional(mac(), "hardware address")
+    mac: str | None = optional(
+        mac(),
+        "hardware address. A bridge without one takes the lowest of its ports', a bond that of its"
+        " first member; each time it moves the kernel forgets all neighbours on it, so no port is"
+        " added or removed where that would take permanent ones that others made",
+    )
     master: str | None = optional(
         reference("Interface", empty=True), "the bridge, bond or VRF it belongs to"
     )
@@ -103,6 +110,8 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(("veth", "peer"), f"{spec.ifname} cannot be its own peer")
     if spec.type == "ip6tnl":
         yield from _check_tunnel(spec)
+    if spec.type == "wireguard" and spec.mac is not None:
+        yield Fault(("mac",), "a WireGuard link has no hardware address")
 
 
 def _check_tunnel(spec: Interface) -> Iterator[Fault]:
@@ -127,7 +136,7 @@ def _check_observed(spec: Interface, alias: bool) -> Iterator[Fault]:
         yield Fault(("state",), f"cannot be absent: {why}")
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: Interface = resource.spec
     if spec.observed:
         artifact = link(spec.ifname, {})
@@ -143,13 +152,13 @@ def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
     if spec.alias is not None:
         fields["alias"] = spec.alias
     if spec.master is not None:
-        fields["master"] = topology.ifname(spec.master) if spec.master else ""
+        fields["master"] = site.ifname(spec.master) if spec.master else ""
     if spec.detail is not None:
-        fields.update(spec.detail.fields(topology.ifname))
+        fields.update(spec.detail.fields(site.ifname))
     for below in (spec.master, spec.parent):
         if below:
-            requires.append(Key("link", topology.ifname(below)))
-    maker = _made_by_peer(resource, topology)
+            requires.append(Key("link", site.ifname(below)))
+    maker = _made_by_peer(resource, site)
     if maker is not None:
         requires.append(Key("link", maker.spec.ifname))
     yield Intent(
@@ -162,12 +171,12 @@ def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
     )
 
 
-def _made_by_peer(resource: Resource, topology: Topology) -> Resource | None:
+def _made_by_peer(resource: Resource, site: Site) -> Resource | None:
     """The veth Interface whose creation makes this link too.
 
     Where both ends are declared as veths, the first in the file makes the pair.
     """
-    maker = topology.veths.get(resource.spec.ifname)
+    maker = site.veths.get(resource.spec.ifname)
     if maker is None or maker.spec.state == "absent":
         return None
     if resource.spec.veth is not None and resource.index < maker.index:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.config.document import Document, Place, SourceFile, parse
 from holdfast.engine.artifact import Key
-from holdfast.engine.intent import BulkIntent
+from holdfast.engine.intent import BulkIntent, Waiting
 from holdfast.engine.kinds import route as routes
-from holdfast.resources.compile import declared_intents
+from holdfast.resources.compile import declared
+from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.resource import Identity, Resource
-from holdfast.resources.topology import topology
 
 if TYPE_CHECKING:
     from holdfast.resources.router import Router
@@ -24,15 +24,19 @@ class Declaration:
     place: str  # "routes.txt:553:1"
 
 
-def declarations(router: Router, key: Key) -> tuple[Declaration, ...]:
+def declarations(
+    router: Router, key: Key, facts: Facts = NOTHING_KNOWN, root: str = ""
+) -> tuple[Declaration, ...]:
     """Who declares an artifact, and where; empty if nobody does."""
-    return tuple(_declarations(router, key))
+    return tuple(_declarations(router, key, facts, root))
 
 
-def _declarations(router: Router, key: Key) -> Iterator[Declaration]:
+def _declarations(router: Router, key: Key, facts: Facts, root: str) -> Iterator[Declaration]:
     identity = _identity(key) if key.kind == "route" else None
     document: Document | None = None
-    for resource, intent in declared_intents(router.resources, topology(router.resources)):
+    for resource, intent in declared(router, facts, root):
+        if isinstance(intent, Waiting):
+            continue
         if not isinstance(intent, BulkIntent):
             if intent.artifact.key == key:
                 yield Declaration(resource.id, resource.place)

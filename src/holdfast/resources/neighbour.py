@@ -8,7 +8,7 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.neighbour import neighbour
 from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import Spec, reference, required
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import Site
 from holdfast.resources.values import Address, address, mac
 
 
@@ -24,11 +24,11 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(("address",), f"{spec.address} cannot be a neighbour")
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: Neighbour = resource.spec
-    dev = topology.ifname(spec.interface)
+    dev = site.ifname(spec.interface)
     artifact = neighbour(spec.address, dev, spec.mac)
-    yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
+    yield Intent(resource.id, artifact, resource.place, requires=site.link_key(dev))
 
 
 KINDS = {

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import Site
 
 
 def faults(template: RouteTemplate) -> Iterator[tuple[int, str, str]]:
@@ -64,18 +64,18 @@ def _nexthop_faults(nexthop: Nexthop, family: int, several: bool) -> Iterator[tu
             yield "onlink", "needs the interface the gateway is on"
 
 
-def resolve(template: RouteTemplate, topology: Topology) -> RouteTemplate:
-    if not any(nexthop.dev in topology.ifnames for nexthop in template.nexthops):
+def resolve(template: RouteTemplate, site: Site) -> RouteTemplate:
+    if not any(nexthop.dev in site.ifnames for nexthop in template.nexthops):
         return template
     return replace(
         template,
         nexthops=tuple(
-            replace(nexthop, dev=topology.device(nexthop.dev)) for nexthop in template.nexthops
+            replace(nexthop, dev=site.device(nexthop.dev)) for nexthop in template.nexthops
         ),
     )
 
 
-def requires(template: RouteTemplate, topology: Topology) -> tuple[Key, ...]:
+def requires(template: RouteTemplate, site: Site) -> tuple[Key, ...]:
     """The links, and the declared addresses, that a resolved template cannot do without."""
     keys: dict[Key, None] = {}
     for nexthop in template.nexthops:
@@ -83,7 +83,7 @@ def requires(template: RouteTemplate, topology: Topology) -> tuple[Key, ...]:
             keys[Key("link", nexthop.dev)] = None
         if nexthop.gateway and not nexthop.onlink:
             gateway = ip_address(nexthop.gateway)
-            keys.update(dict.fromkeys(topology.covering(gateway, nexthop.dev)))
+            keys.update(dict.fromkeys(site.covering(gateway, nexthop.dev)))
     if template.prefsrc:
-        keys.update(dict.fromkeys(topology.holding(ip_address(template.prefsrc))))
+        keys.update(dict.fromkeys(site.holding(ip_address(template.prefsrc))))
     return tuple(keys)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from holdfast.engine.artifact import ArtifactKind
+from holdfast.engine.intent import Action, BulkIntent, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.resources import registry
 from holdfast.resources.document import RouterDocument
+from holdfast.resources.durations import format_duration
 from holdfast.resources.shape import Entry, Spec
 
 _HEAD = """\
@@ -18,6 +21,26 @@ A file holds one document of kind `Router`. Its resources stand under `spec.reso
 `apiVersion`, `kind`, `metadata.name` and `spec`. Every group is also accepted under `routerd.net`
 instead of `holdfast.dev`. Resources name each other by `metadata.name`.
 """
+
+_COVERAGE_HEAD = """\
+# What each resource leads to
+
+This page is written by `holdfast.resources.reference` off the declarations of the kinds and off
+what their examples ask for.
+
+- **ensure**: it shall be there as declared. **observe**: it is others' business, and what needs it
+  waits for it. **delete**: it shall not be there (`state: absent`), and goes if it is provably
+  ours.
+- **adopt?**: whether `holdfast adopt` takes one over that somebody else made.
+- **once nothing declares it**: what becomes of one that Holdfast created or adopted. The whole rule
+  stands under [Artifacts](#artifacts), with what counts as proof.
+
+What Holdfast only gave values to, a NIC or a setting, is never deleted: it stays as it is, or a
+setting is set back to what it was before if the resource says so (`revertOnRelease`).
+"""
+
+# Per resource kind, what its examples ask for.
+Asked = Mapping[str, Sequence[Intent | BulkIntent]]
 
 
 def render() -> str:
@@ -38,9 +61,63 @@ def _kind(name: str) -> Iterator[str]:
     yield from _tables(kind.spec, "")
     yield "```yaml"
     yield f"{example(name)}```\n"
+    if kind.emits:
+        names = ", ".join(f"`{artifact}`" for artifact in kind.emits)
+        yield f"Artifacts: {names}. [What becomes of them](coverage.md#artifacts).\n"
+    else:
+        yield f"No artifact of its own: {kind.effect}.\n"
+
+
+def coverage(asked: Asked) -> str:
+    """From resources to artifacts: which, whether they can be adopted, how they are cleaned up."""
+    lines = [
+        _COVERAGE_HEAD,
+        "## Resources\n",
+        "| resource | artifact | action | adopt? | once nothing declares it |",
+        "|---|---|---|---|---|",
+        *(line for name in registry.REGISTRY for line in _covered(name, asked[name])),
+        "",
+        "## Artifacts\n",
+        "| artifact | known by | ours by | adopt? | cleanup |",
+        "|---|---|---|---|---|",
+        *(_artifact_row(kind) for kind in KINDS.values()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _covered(name: str, asked: Sequence[Intent | BulkIntent]) -> Iterator[str]:
+    resource = f"[{name}](resources.md#{name.lower()})"
+    kind = registry.kind(name)
     for artifact in kind.emits:
+        intents = [intent for intent in asked if artifact_kind(intent) == artifact]
+        actions = {i.action if isinstance(i, Intent) else Action.ENSURE for i in intents}
+        shown = ", ".join(action for action in Action if action in actions)
         about = KINDS[artifact]
-        yield f"Artifact `{artifact}`, known by {about.identity}. Cleanup: {about.cleanup}.\n"
+        adopted = fate = "not ours"
+        if actions != {Action.OBSERVE}:
+            adopted = "yes" if about.adoptable else "no"
+            fate = "; ".join(dict.fromkeys(_fate(about, intent) for intent in intents))
+        yield f"| {resource} | `{artifact}` | {shown} | {adopted} | {fate} |"
+        resource = ""
+    if not kind.emits:
+        yield f"| {resource} | none: {kind.effect} | | | |"
+
+
+def artifact_kind(intent: Intent | BulkIntent) -> str:
+    return intent.artifact.key.kind if isinstance(intent, Intent) else intent.batch.kind.name
+
+
+def _fate(kind: ArtifactKind, intent: Intent | BulkIntent) -> str:
+    if kind.deletes_orphans:
+        return "goes"
+    if isinstance(intent, Intent) and kind.deletes_created(intent.artifact.fields):
+        return f"goes if Holdfast created it ({intent.artifact.fields['type']})"
+    return "stays"
+
+
+def _artifact_row(kind: ArtifactKind) -> str:
+    adopt = f"{'yes' if kind.adoptable else 'no'}, {kind.adoption}".replace("no, ", "no: ")
+    return f"| `{kind.name}` | {kind.identity} | {kind.proof} | {adopt} | {kind.cleanup} |"
 
 
 def example(name: str) -> str:
@@ -77,6 +154,8 @@ def _default(entry: Entry) -> str:
         return "required"
     if isinstance(entry.default, bool):
         return str(entry.default).lower()
+    if entry.shape.shown.startswith("length of time") and entry.default is not None:
+        return f"`{format_duration(entry.default)}`"
     if isinstance(entry.default, str | int) and entry.default != "":
         return f"`{entry.default}`"
     return ""

@@ -23,16 +23,22 @@ def dangling(resources: Iterable[Resource], declared: Mapping[str, Set[str]]) ->
         if getattr(resource.spec, "state", "") == "absent"
     }
     for resource in resources:
-        for location, kind, name in references(resource.spec):
-            names = declared.get(kind, frozenset())
-            if name not in names:
-                from holdfast.resources.nearest import nearest  # only mistakes need it
-
-                hint = nearest(name, names) or f"; there is {_listed(names) or 'none'}"
-                yield resource, Fault(location, f"no {kind} is named {name!r}{hint}")
-            elif (kind, name) in absent and getattr(resource.spec, "state", "") != "absent":
-                gone = absent[kind, name]
+        for location, kinds, name in references(resource.spec):
+            found = [kind for kind in kinds if name in declared.get(kind, ())]
+            if not found:
+                yield resource, Fault(location, _nobody(kinds, name, declared))
+                continue
+            gone = absent.get((found[0], name))
+            if gone is not None and getattr(resource.spec, "state", "") != "absent":
                 yield resource, Fault(location, f"{gone} is declared absent")
+
+
+def _nobody(kinds: tuple[str, ...], name: str, declared: Mapping[str, Set[str]]) -> str:
+    from holdfast.resources.nearest import nearest  # only mistakes need it
+
+    names = {other for kind in kinds for other in declared.get(kind, ())}
+    hint = nearest(name, names) or f"; there is {_listed(names) or 'none'}"
+    return f"no {' or '.join(kinds)} is named {name!r}{hint}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -5,11 +5,13 @@ Modules are imported only for kinds a file holds, since every pass starts a fres
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.resources.resource import Kind
+    from holdfast.resources.resource import Declared, Finding, Kind
+    from holdfast.resources.site import Site
 
 VERSION = "v1alpha1"
 DOMAINS = ("holdfast.dev", "routerd.net")  # the second is an alias of the first
@@ -19,33 +21,136 @@ ALIAS = DOMAINS[1]
 # Kind -> groups, of which the first is the one to use, and module.
 REGISTRY: dict[str, tuple[tuple[str, ...], str]] = {
     "Interface": (("net",), "interface"),
+    "PPPoEInterface": (("net",), "pppoe_interface"),
+    "DSLiteTunnel": (("net",), "dslite_tunnel"),
+    "WireGuardInterface": (("net",), "wireguard_interface"),
     "IPv4StaticAddress": (("net",), "static_address"),
     "IPv6StaticAddress": (("net",), "static_address"),
+    "IPv4DHCPAddress": (("net",), "dhcp_address"),
+    "IPv6DHCPAddress": (("net",), "dhcp_address"),
+    "IPv6PrefixDelegation": (("net",), "prefix_delegation"),
+    "IPv6DelegatedAddress": (("net",), "delegated_address"),
     "IPv4Route": (("net",), "route"),
     "IPv6Route": (("net",), "route"),
     "RouteList": (("net",), "route_list"),
     "RoutingRule": (("net",), "routing_rule"),
     "Neighbour": (("net",), "neighbour"),
+    "IPv4PolicyRoute": (("net",), "policy_route"),
+    "IPv4PolicyRouteSet": (("net",), "policy_route_set"),
+    "IPv4DefaultRoutePolicy": (("net",), "default_route_policy"),
+    "IPv6DefaultRoutePolicy": (("net",), "default_route_policy"),
+    "IPv4ReversePathFilter": (("net",), "reverse_path_filter"),
+    "HealthCheck": (("net",), "health_check"),
     "Sysctl": (("system",), "sysctl"),
+    "NTPClient": (("system",), "ntp_client"),
+    "LogSink": (("system",), "log_sink"),
+    "IPv4SourceNAT": (("net",), "source_nat"),
+    "PathMTUPolicy": (("net",), "path_mtu"),
+    "Zone": (("firewall",), "zone"),
+    "FirewallPolicy": (("firewall",), "firewall_policy"),
+    "ExposeService": (("firewall",), "expose_service"),
+    "IPv4DHCPServer": (("net",), "dhcp_server"),
+    "IPv4DHCPScope": (("net",), "dhcp_scope"),
+    "IPv4DHCPReservation": (("net",), "dhcp_reservation"),
+    "IPv6DHCPServer": (("net",), "dhcp_server"),
+    "IPv6DHCPScope": (("net",), "dhcp_scope"),
+    "IPv6DHCPReservation": (("net",), "dhcp_reservation"),
+    "SelfAddressPolicy": (("net",), "self_address_policy"),
+    "DNSConditionalForwarder": (("net",), "dns_forwarder"),
     # The alias system's validator demands net, its documentation says system.
     "Hostname": (("system", "net"), "hostname"),
 }
 
-# Kinds of the alias system that files may hold and Holdfast does not know how to apply yet.
-NOT_YET = (
-    "LogSink", "NTPClient", "PPPoEInterface", "IPv4DHCPAddress", "IPv4DHCPServer",
-    "IPv4DHCPScope", "IPv6DHCPAddress", "IPv6PrefixDelegation", "IPv6DelegatedAddress",
-    "IPv6DHCPServer", "IPv6DHCPScope", "SelfAddressPolicy", "DNSConditionalForwarder",
-    "DSLiteTunnel", "HealthCheck", "IPv4DefaultRoutePolicy", "IPv4SourceNAT", "IPv4PolicyRoute",
-    "IPv4PolicyRouteSet", "IPv4ReversePathFilter", "PathMTUPolicy", "Zone", "FirewallPolicy",
-    "ExposeService",
-)  # fmt: skip
+# Modules that make one artifact out of many resources, and the kinds they look at: any one of them
+# in a file is a reason to ask. Each has a function `combine(site)`.
+COMBINERS: dict[str, tuple[str, ...]] = {
+    "dnsmasq": ("IPv4DHCPServer", "IPv6DHCPServer", "DNSConditionalForwarder"),
+    "nft_filter": ("FirewallPolicy",),
+    "nft_dnat": ("ExposeService",),
+    "nft_nat": ("IPv4SourceNAT",),
+    "nft_mss": ("PathMTUPolicy",),
+    "nft_policy": ("IPv4PolicyRoute", "IPv4PolicyRouteSet"),
+    "nft_default_route": ("IPv4DefaultRoutePolicy", "IPv6DefaultRoutePolicy"),
+    "dhcpcd": ("IPv4DHCPAddress", "IPv6DHCPAddress", "IPv6PrefixDelegation"),
+}
+
+# Modules that check resources against each other, and the kinds that give them a reason to. Each
+# has a function `check(site)`; references may lead nowhere there.
+CHECKS: dict[str, tuple[str, ...]] = {
+    "dhcp_checks": (
+        "IPv4DHCPServer",
+        "IPv6DHCPServer",
+        "IPv4DHCPScope",
+        "IPv6DHCPScope",
+        "IPv4DHCPReservation",
+        "IPv6DHCPReservation",
+        "DNSConditionalForwarder",
+    ),
+    "policy_checks": (
+        "IPv4PolicyRoute",
+        "IPv4PolicyRouteSet",
+        "IPv4DefaultRoutePolicy",
+        "IPv6DefaultRoutePolicy",
+        "IPv4ReversePathFilter",
+        "HealthCheck",
+    ),
+    "firewall_checks": (
+        "Zone",
+        "FirewallPolicy",
+        "ExposeService",
+        "IPv4SourceNAT",
+        "PathMTUPolicy",
+    ),
+    "wireguard_checks": ("WireGuardInterface",),
+    "dhcp_client_checks": (
+        "IPv4DHCPAddress",
+        "IPv6DHCPAddress",
+        "IPv6PrefixDelegation",
+        "IPv6DelegatedAddress",
+    ),
+}
+
+# Kinds that depend on facts: a file with none of them is read without asking for any.
+FACT_KINDS: frozenset[str] = frozenset(
+    {
+        "IPv4DHCPAddress",
+        "IPv6DHCPAddress",
+        "IPv6PrefixDelegation",
+        "IPv6DelegatedAddress",
+        "DSLiteTunnel",
+        "WireGuardInterface",
+        "IPv4DHCPServer",
+        "IPv4DHCPScope",
+        "IPv6DHCPScope",
+        "PathMTUPolicy",
+        "DNSConditionalForwarder",
+        "IPv4PolicyRoute",
+        "IPv4PolicyRouteSet",
+        "IPv4DefaultRoutePolicy",
+        "IPv6DefaultRoutePolicy",
+        "NTPClient",
+    }
+)
 
 
 def kind(name: str) -> Kind:
     module = import_module(f"holdfast.resources.{REGISTRY[name][1]}")
     found: Kind = module.KINDS[name]
     return found
+
+
+def combiners(kinds: Collection[str]) -> Iterator[Callable[[Site], Iterable[Declared]]]:
+    """The combiners that have something to say of a file with these kinds."""
+    for module, wanted in COMBINERS.items():
+        if any(name in kinds for name in wanted):
+            yield import_module(f"holdfast.resources.{module}").combine
+
+
+def checks(kinds: Collection[str]) -> Iterator[Callable[[Site], Iterable[Finding]]]:
+    """The checks across resources that a file with these kinds needs."""
+    for module, wanted in CHECKS.items():
+        if any(name in kinds for name in wanted):
+            yield import_module(f"holdfast.resources.{module}").check
 
 
 def router_versions() -> list[str]:
@@ -62,9 +167,7 @@ def kind_trouble(name: str) -> str:
     """What is wrong with a kind, empty if nothing is."""
     if name in REGISTRY:
         return ""
-    if name in NOT_YET:
-        return f"kind {name} is known from routerd.net but not supported yet"
     from holdfast.resources.nearest import nearest  # only mistakes need it
 
-    known = nearest(name, (*REGISTRY, *NOT_YET))
+    known = nearest(name, REGISTRY)
     return f"unknown kind {name!r}{known or '; supported are ' + ', '.join(REGISTRY)}"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast.config.document import Location, Place, SourceFile
 
 if TYPE_CHECKING:
-    from holdfast.engine.intent import BulkIntent, Intent
+    from holdfast.engine.intent import BulkIntent, Intent, Waiting
     from holdfast.resources.shape import Spec
-    from holdfast.resources.topology import Topology
+    from holdfast.resources.site import Site
 
 
 Identity = tuple[bytes, bytes]  # scope and key of a route
@@ -36,6 +36,10 @@ class Resource:
         return f"{self.id} at {self.place}"
 
 
+# An intent, or why there is none yet, with the resource that has it.
+Declared = tuple[Resource, "Intent | BulkIntent | Waiting"]
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Something wrong with one resource."""
@@ -44,6 +48,21 @@ class Fault:
     message: str
     warning: bool = False
     at: Place | None = None  # where it stands, if not at `location`
+
+
+Finding = tuple[Resource, Fault]
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where the files stand that a configuration names."""
+
+    path: Path  # that of the YAML file
+    root: Path  # what `--root` says
+
+    def find(self, name: str) -> Path:
+        """Relative names start from the YAML file, absolute ones from the root."""
+        return self.root / name.lstrip("/") if name.startswith("/") else self.path / name
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +83,14 @@ class Kind:
     summary: str
     emits: tuple[str, ...]  # artifact kinds
     example: str  # YAML of a spec, for the documentation
-    intents: Callable[[Resource, Topology], Iterable[Intent | BulkIntent]]
+    # What a resource asks for by itself; what it contributes to with others is for a combiner
+    # (registry.COMBINERS).
+    intents: Callable[[Resource, Site], Iterable[Intent | BulkIntent | Waiting]]
     check: Callable[[Resource], Iterable[Fault]] = lambda _resource: ()
-    read: Callable[[Resource, Path], Content] | None = None  # the folder of the YAML file
+    read: Callable[[Resource, Folder], Content] | None = None
+    effect: str = ""  # of a kind that has no artifact: what it does then
+
+
+def nothing_alone(_resource: Resource, _site: Site) -> Iterable[Intent | BulkIntent | Waiting]:
+    """The intents of a kind that only contributes to what a combiner makes."""
+    return ()

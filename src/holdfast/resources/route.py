@@ -22,7 +22,7 @@ from holdfast.resources.shape import (
     reference,
     required,
 )
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import Address, address, destination, route_table
 
 METRIC_MAX = 0xFFFFFFFF
@@ -33,7 +33,7 @@ WEIGHT_MAX = 256
 
 class Leg(Spec):
     gateway: Address | None = optional(address(), "the next router")
-    interface: str = optional(reference("Interface"), "the interface to it", default="")
+    interface: str = optional(reference(*LINK_KINDS), "the interface to it", default="")
     weight: int = optional(integer(1, WEIGHT_MAX), "share of the traffic", default=1)
     onlink: bool = optional(
         flag(), "the gateway is on the link although no address says so", default=False
@@ -54,7 +54,7 @@ _ONLINK = "the gateway is on the link although no address says so"
 class IPv4Route(Spec):
     destination: IPv4Network = required(destination(4), "where the route leads")
     gateway: Address | None = optional(address(), _GATEWAY)
-    interface: str | None = optional(reference("Interface"), _INTERFACE)
+    interface: str | None = optional(reference(*LINK_KINDS), _INTERFACE)
     nexthops: tuple[Leg, ...] | None = optional(listed(nested(Leg), least=2), _NEXTHOPS)
     type: str = optional(choice(*routes.TYPES), _TYPE, default="unicast")
     table: int = optional(route_table(), _TABLE, default=MAIN_TABLE)
@@ -67,7 +67,7 @@ class IPv4Route(Spec):
 class IPv6Route(Spec):
     destination: IPv6Network = required(destination(6), "where the route leads")
     gateway: IPv6Address | None = optional(address(6), "the next router")
-    interface: str | None = optional(reference("Interface"), _INTERFACE)
+    interface: str | None = optional(reference(*LINK_KINDS), _INTERFACE)
     nexthops: tuple[Leg, ...] | None = optional(listed(nested(Leg), least=2), _NEXTHOPS)
     type: str = optional(choice(*routes.TYPES), _TYPE, default="unicast")
     table: int = optional(route_table(), _TABLE, default=MAIN_TABLE)
@@ -116,16 +116,16 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(location, message)
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[BulkIntent]:
+def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
     spec: Route = resource.spec
-    resolved = nexthops.resolve(template(spec), topology)
+    resolved = nexthops.resolve(template(spec), site)
     network = spec.destination
     key = pack_key(network.network_address.packed, network.prefixlen)
     yield BulkIntent(
         resource.id,
         routes.batch(resolved, [key]),
         resource.place,
-        nexthops.requires(resolved, topology),
+        nexthops.requires(resolved, site),
     )
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 
 from holdfast.config.document import Place, SourceFile, decode, read_file
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds.route import MAIN_TABLE, TYPES, batch
 from holdfast.errors import ConfigError
 from holdfast.resources import nexthops, route_lines
-from holdfast.resources.resource import Content, Fault, Identity, Kind, Resource
+from holdfast.resources.resource import Content, Fault, Folder, Identity, Kind, Resource
 from holdfast.resources.route import METRIC_MAX, MTU_MAX, MTU_MIN
 from holdfast.resources.route_line import Defaults
 from holdfast.resources.route_lines import Groups, LineFault
 from holdfast.resources.shape import Spec, choice, integer, listed, optional, reference, text
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import Address, address, route_table
 
 FAULTS_SHOWN = 50
@@ -35,7 +34,7 @@ class RouteList(Spec):
         address(), "for lines that name neither gateway nor interface"
     )
     interface: str | None = optional(
-        reference("Interface"), "for lines that name neither gateway nor interface"
+        reference(*LINK_KINDS), "for lines that name neither gateway nor interface"
     )
     type: str = optional(choice(*TYPES), _FOR_LINES, default="unicast")
     table: int = optional(route_table(), _FOR_LINES, default=MAIN_TABLE)
@@ -84,7 +83,7 @@ def check(resource: Resource) -> Iterator[Fault]:
                 yield Fault((name,), f"has no meaning where `type` is {spec.type}")
 
 
-def read(resource: Resource, folder: Path) -> Content:
+def read(resource: Resource, folder: Folder) -> Content:
     spec: RouteList = resource.spec
     if spec.file is None:
         inline = [spec.routes or ()]
@@ -92,7 +91,7 @@ def read(resource: Resource, folder: Path) -> Content:
         found = [Fault(("routes", fault.line), fault.message) for fault in faults]
         return Content(RouteLines(groups, ""), faults=_capped(found))
     try:
-        file = read_file(folder / spec.file)
+        file = read_file(folder.find(spec.file))
         content = decode(file)
     except ConfigError as error:
         return Content(None, faults=tuple(_unreadable(error)))
@@ -133,12 +132,12 @@ def _doubts(groups: Groups, file: SourceFile) -> Iterator[Fault]:
         yield Fault(("file",), f"{file.path} holds no routes", warning=True)
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[BulkIntent]:
+def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
     lines: RouteLines = resource.content
     resolved: Groups = {}
     for template, keys in lines.groups.items():
         # Two spellings of one nexthop (resource name, kernel name) meet here.
-        target = nexthops.resolve(template, topology)
+        target = nexthops.resolve(template, site)
         known = resolved.get(target)
         resolved[target] = keys if known is None else list(dict.fromkeys([*known, *keys]))
     for template, keys in resolved.items():
@@ -146,7 +145,7 @@ def intents(resource: Resource, topology: Topology) -> Iterator[BulkIntent]:
             resource.id,
             batch(template, keys),
             resource.place,
-            nexthops.requires(template, topology),
+            nexthops.requires(template, site),
         )
 
 

@@ -21,9 +21,9 @@ from holdfast.resources.document import (
     RouterSpec,
 )
 from holdfast.resources.locate import route_places
-from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.resource import Fault, Folder, Kind, Resource
 from holdfast.resources.shape import Complaint, ShapeError
-from holdfast.resources.topology import topology
+from holdfast.resources.site import site_of
 
 __all__ = ["Ownership", "Resource", "Router", "load_router"]
 
@@ -50,17 +50,17 @@ def _may_be_cut(file: SourceFile) -> bool:
     return bool(content) and not content.endswith(b"\n") and not content.startswith(b"{")
 
 
-def load_router(path: Path) -> Router:
+def load_router(path: Path, root: Path = Path("/")) -> Router:
     """Raises ConfigError with every problem there is, in file order."""
     document = parse(read_file(path))
-    return _Loading(document, path.parent).run()
+    return _Loading(document, Folder(path.parent, root)).run()
 
 
 _Ranked = tuple[tuple[int, int, int], Problem]  # by file, line and column
 
 
 class _Loading:
-    def __init__(self, document: Document, folder: Path) -> None:
+    def __init__(self, document: Document, folder: Folder) -> None:
         self.document = document
         self.folder = folder
         self.files = [document.file]
@@ -204,16 +204,17 @@ class _Loading:
         return self.kinds[name]
 
     def _check_together(self, resources: list[Resource]) -> None:
+        known = site_of(resources)
         for resource, fault in (
             *references.dangling([*resources, *self.partial], self.names),
             *references.circles(resources),
             *overlaps.check(resources),
             *clashes.check(resources),
+            *(found for check in registry.checks(known.by_kind) for found in check(known)),
         ):
             if not fault.warning:
                 self.faulty.add(resource.index)
             self._faults(resource, (fault,))
-        known = topology(resources)
         sound = [
             resource
             for resource in resources
@@ -221,8 +222,8 @@ class _Loading:
             # An Interface whose spec could not be read has no kernel name.
             and all(
                 name in known.ifnames
-                for _, kind, name in shape.references(resource.spec)
-                if kind == "Interface"
+                for _, kinds, name in shape.references(resource.spec)
+                if "Interface" in kinds
             )
         ]
         for resource, fault in clashes.check_artifacts(

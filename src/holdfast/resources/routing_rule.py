@@ -8,7 +8,7 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.rule import rule
 from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import Spec, choice, integer, optional, reference, required
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import Network, mark, prefix, rule_table
 
 FULL_MASK = 0xFFFFFFFF
@@ -22,8 +22,8 @@ class RoutingRule(Spec):
     )
     source: Network | None = optional(prefix(), "packets from this prefix", name="from")
     destination: Network | None = optional(prefix(), "packets to this prefix", name="to")
-    iif: str | None = optional(reference("Interface"), "packets that came in here")
-    oif: str | None = optional(reference("Interface"), "packets of sockets bound to this interface")
+    iif: str | None = optional(reference(*LINK_KINDS), "packets that came in here")
+    oif: str | None = optional(reference(*LINK_KINDS), "packets of sockets bound to this interface")
     fwmark: int | None = optional(mark(), "packets that carry this mark")
     fwmask: int | None = optional(mark(), "the bits of the mark that count; all of them by default")
     table: int | None = optional(rule_table(), "look the route up here")
@@ -72,7 +72,7 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(("fwmark",), message)
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     # No requires: the kernel takes rules for interfaces that are not there yet.
     spec: RoutingRule = resource.spec
     artifact = rule(
@@ -80,8 +80,8 @@ def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
         spec.priority,
         source=_shown(spec.source),
         destination=_shown(spec.destination),
-        iif=topology.ifname(spec.iif) if spec.iif else "",
-        oif=topology.ifname(spec.oif) if spec.oif else "",
+        iif=site.ifname(spec.iif) if spec.iif else "",
+        oif=site.ifname(spec.oif) if spec.oif else "",
         fwmark=spec.fwmark,
         fwmask=spec.mask,
         action=spec.action or "lookup",

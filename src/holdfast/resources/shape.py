@@ -47,7 +47,7 @@ class Shape:
         json: Mapping[str, Any],
         shown: str,
         *,
-        refers: str = "",  # the kind of resource the text has to name
+        refers: tuple[str, ...] = (),  # the kinds of resource the text has to name one of
         nested: type[Spec] | None = None,  # the spec inside
         many: bool = False,
     ) -> None:
@@ -234,11 +234,12 @@ def parsed(parse: Callable[[str], Any], shown: str, json: Json | None = None) ->
     return Shape(read, {"type": "string", **(json or {})}, shown)
 
 
-def reference(kind: str, *, empty: bool = False) -> Shape:
-    """The name of another resource. `empty`: "" stands for none."""
-    shown = f"name of {'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+def reference(*kinds: str, empty: bool = False) -> Shape:
+    """The name of another resource, of any of these kinds. `empty`: "" stands for none."""
+    shown = f"name of {'an' if kinds[0][0] in 'AEIOU' else 'a'} {' or '.join(kinds)}"
     inner = text(least=0 if empty else 1)
-    return Shape(inner.read, inner.json, shown + (', `""` for none' if empty else ""), refers=kind)
+    more = ', `""` for none' if empty else ""
+    return Shape(inner.read, inner.json, shown + more, refers=kinds)
 
 
 def nested(spec: type[Spec]) -> Shape:
@@ -267,8 +268,8 @@ def listed(item: Shape, *, least: int = 1) -> Shape:
     return Shape(read, json, shown, refers=item.refers, nested=item.nested, many=True)
 
 
-def references(spec: Spec) -> Iterator[tuple[Location, str, str]]:
-    """Every reference in a spec: where it stands, the kind it is of, the name it says."""
+def references(spec: Spec) -> Iterator[tuple[Location, tuple[str, ...], str]]:
+    """Every reference in a spec: where it stands, the kinds it may be of, the name it says."""
     for entry in spec.entries:
         if not entry.shape.refers and entry.shape.nested is None:
             continue
@@ -279,7 +280,7 @@ def references(spec: Spec) -> Iterator[tuple[Location, str, str]]:
         for index, item in items:
             here: Location = (entry.name,) if index is None else (entry.name, index)
             if entry.shape.nested is not None:
-                for location, kind, name in references(item):
-                    yield (*here, *location), kind, name
+                for location, kinds, name in references(item):
+                    yield (*here, *location), kinds, name
             elif item:
                 yield here, entry.shape.refers, item

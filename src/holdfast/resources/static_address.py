@@ -9,7 +9,7 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.address import address
 from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import Spec, flag, optional, reference, required, text
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import interface_address
 
 _INTERFACE = "the interface the address stands on"
@@ -21,7 +21,7 @@ _REASON = "why the overlap is wanted"
 
 
 class IPv4StaticAddress(Spec):
-    interface: str = required(reference("Interface"), _INTERFACE)
+    interface: str = required(reference(*LINK_KINDS), _INTERFACE)
     address: IPv4Interface = required(interface_address(4), "the address")
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
@@ -29,7 +29,7 @@ class IPv4StaticAddress(Spec):
 
 
 class IPv6StaticAddress(Spec):
-    interface: str = required(reference("Interface"), _INTERFACE)
+    interface: str = required(reference(*LINK_KINDS), _INTERFACE)
     address: IPv6Interface = required(interface_address(6), "the address")
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
@@ -47,17 +47,17 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(("allowOverlapReason",), "has no meaning without `allowOverlap: true`")
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: StaticAddress = resource.spec
-    dev = topology.ifname(spec.interface)
+    dev = site.ifname(spec.interface)
     artifact = address(
         spec.address,
         dev,
-        vrf=topology.vrf_tables.get(dev, 0),
+        vrf=site.vrf_tables.get(dev, 0),
         exclusive=spec.exclusive,
         allow_overlap=spec.allow_overlap,
     )
-    yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
+    yield Intent(resource.id, artifact, resource.place, requires=site.link_key(dev))
 
 
 KINDS = {

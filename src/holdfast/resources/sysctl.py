@@ -11,7 +11,7 @@ from holdfast.engine.kinds.file import file
 from holdfast.engine.kinds.sysctl import sysctl
 from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import Shape, Spec, flag, optional, parsed, required
-from holdfast.resources.topology import Topology
+from holdfast.resources.site import Site
 
 _PER_LINK = re.compile(r"net\.(?:ipv4|ipv6)\.(?:conf|neigh)\.(.+)")
 
@@ -54,20 +54,34 @@ class Sysctl(Spec):
     persistent: bool = optional(
         flag(), "also write /etc/sysctl.d/90-holdfast-NAME.conf, read at boot", default=False
     )
+    revert_on_release: bool = optional(
+        flag(),
+        "set it back to the value it had before once nothing declares it any more, if nobody"
+        " changed it since",
+        default=False,
+    )
 
 
 def check(resource: Resource) -> Iterator[Fault]:
     spec: Sysctl = resource.spec
     if not spec.runtime and not spec.persistent:
         yield Fault(("runtime",), "sets nothing: neither `runtime` nor `persistent` is true")
+    if spec.revert_on_release and not spec.runtime:
+        yield Fault(("revertOnRelease",), "has no meaning with `runtime: false`")
 
 
-def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
+def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: Sysctl = resource.spec
-    dev = _link_of(spec.key, topology)
+    dev = _link_of(spec.key, site)
     if spec.runtime:
         artifact = sysctl(spec.key, spec.value)
-        yield Intent(resource.id, artifact, resource.place, requires=topology.link_key(dev))
+        yield Intent(
+            resource.id,
+            artifact,
+            resource.place,
+            requires=site.link_key(dev),
+            revert=spec.revert_on_release,
+        )
     if spec.persistent:
         # sysctl.d(5): a key that starts in the slash form keeps the dots inside (eth0.10).
         key = spec.key
@@ -79,13 +93,13 @@ def intents(resource: Resource, topology: Topology) -> Iterator[Intent]:
         yield Intent(resource.id, file(path, text.encode()), resource.place)
 
 
-def _link_of(key: str, topology: Topology) -> str:
+def _link_of(key: str, site: Site) -> str:
     """The declared link a key is about: `net.ipv4.conf.eth0.10.rp_filter` has dots inside."""
     found = _PER_LINK.fullmatch(key)
     words = found[1].split(".") if found else []
     for end in range(len(words) - 1, 0, -1):
         name = ".".join(words[:end])
-        if name in topology.interfaces:
+        if name in site.interfaces:
             return name
     return ""
 

@@ -12,9 +12,9 @@ from holdfast.state.database import Database, Row
 
 _COLUMNS = (
     "kind, name, owners, provenance, state, fields, fingerprint, origin, generation, epoch, nonce,"
-    " original"
+    " original, revert"
 )
-_PUT = f"INSERT OR REPLACE INTO claims ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 (constants only)
+_PUT = f"INSERT OR REPLACE INTO claims ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 (constants only)
 _ALL = f"SELECT {_COLUMNS} FROM claims ORDER BY kind, name"  # noqa: S608 (constants only)
 
 # Looked up 50 000 times in a large ledger; calling the enum costs four times as much.
@@ -80,12 +80,13 @@ def _encode(claim: Claim) -> Row:
         claim.epoch,
         claim.nonce,
         None if claim.original is None else values.dump_fields(claim.original),
+        int(claim.revert),
     )
 
 
 def _decode(row: Row, known_owners: dict[str, tuple[str, ...]]) -> Claim:
     kind, name, owners, provenance, state, fields, digest = row[:7]
-    origin, generation, epoch, nonce, original = row[7:]
+    origin, generation, epoch, nonce, original, revert = row[7:]
     if _digest(fields) != digest:
         raise ValueError(f"its fields do not have the fingerprint {digest} they were stored with")
     names = known_owners.get(owners)
@@ -104,6 +105,7 @@ def _decode(row: Row, known_owners: dict[str, tuple[str, ...]]) -> Claim:
         epoch,
         nonce,
         None if original is None else values.load_fields(original),
+        bool(revert),
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    StrictBool,
     StrictInt,
     StrictStr,
     ValidationError,
@@ -52,6 +53,7 @@ class ClaimPart(_Part):
     epoch: StrictStr = ""
     nonce: StrictStr = ""
     original: FieldMap | None = None
+    revert: StrictBool = False
 
     def claim(self) -> Claim:
         return Claim(
@@ -65,6 +67,7 @@ class ClaimPart(_Part):
             self.epoch,
             self.nonce,
             self.original,
+            self.revert,
         )
 
 

@@ -153,6 +153,7 @@ def _claim(claim: Claim) -> dict[str, Any]:
         "epoch": claim.epoch,
         "nonce": claim.nonce,
         "original": None if claim.original is None else _plain(claim.original),
+        "revert": claim.revert,
     }
 
 

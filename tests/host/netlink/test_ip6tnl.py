@@ -5,14 +5,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from holdfast.engine.artifact import Artifact, Value
+from holdfast.engine.artifact import Artifact, Key, Value
+from holdfast.engine.claim import Provenance
+from holdfast.engine.decide import settling
+from holdfast.engine.diff import changes
 from holdfast.engine.driver import Scope
-from holdfast.engine.kinds.link import TYPES, link
+from holdfast.engine.intent import Desired
+from holdfast.engine.kinds.link import LINK, TYPES, link
+from holdfast.engine.plan import Verb
+from holdfast.engine.reconcile import scope
 from holdfast.host.netlink.links import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
+from holdfast.state.ledger import Ledger
 from tests.host.netlink.drive import (
     claims,
     create,
@@ -20,7 +29,6 @@ from tests.host.netlink.drive import (
     error,
     exists,
     look,
-    replace,
     see,
     succeed,
     update,
@@ -28,6 +36,7 @@ from tests.host.netlink.drive import (
 from tests.host.netlink.link_cases import NONCE, first, make
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
+from tests.safety import router
 
 pytestmark = pytest.mark.uml
 
@@ -88,17 +97,43 @@ def test_a_change_leaves_addresses_and_routes(driver: LinkDriver, netns: Namespa
     ]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("local", "2001:db8::9"), ("remote", "2001:db8::9"), ("parent", "lanp"), ("mode", "any")],
-)
-def test_another_end_is_another_tunnel(driver: LinkDriver, field: str, value: Value) -> None:
-    make(driver, tunnel(), nonce="")
+def test_all_its_ends_change_at_once_and_what_others_made_stays(
+    driver: LinkDriver, netns: Namespace
+) -> None:
+    """Field by field, its ends would be those of `other` for a moment, which the kernel refuses."""
+    make(driver, tunnel(up=True), nonce="")
+    make(driver, link("other", {**tunnel().fields, "remote": "2001:db8::9"}), nonce="")
+    netns.ip("addr add 192.0.0.2/29 dev made0")
+    netns.ip("route add default dev made0 proto static")
     before = look(driver, tunnel()).artifact
-    changed = update(link("made0", {field: value}), before)
-    assert error(driver, changed) == f"cannot change {field} of a link that exists"
-    succeed(driver, replace(tunnel(**{field: value}), before, NONCE))
-    assert look(driver, tunnel()).artifact.fields[field] == value
+    wanted: dict[str, Value] = {"remote": "2001:db8::9", "local": "2001:db8::7", "mode": "any"}
+    succeed(driver, update(link("made0", wanted), before))
+    after = look(driver, tunnel()).artifact.fields
+    assert after == {**before.fields, **wanted, "mac": after["mac"]}
+    assert len(netns.ip_json("-4 route show dev made0")) == 2
+
+
+def test_ends_of_another_tunnel_are_refused(driver: LinkDriver) -> None:
+    make(driver, tunnel(), nonce="")
+    make(driver, link("other", {**tunnel().fields, "remote": "2001:db8::9"}), nonce="")
+    before = look(driver, tunnel()).artifact
+    said = error(driver, update(link("made0", {"remote": "2001:db8::9", "mtu": 1300}), before))
+    assert said.startswith("remote 2001:db8::9: File exists (EEXIST)")
+    after = look(driver, tunnel()).artifact.fields
+    assert after == {**before.fields, "mtu": 1300}, "the rest goes on"
+
+
+def test_an_update_is_planned_and_not_a_replace(driver: LinkDriver) -> None:
+    make(driver, tunnel(), nonce="")
+    seen = look(driver, tunnel()).artifact.fields
+    others: dict[str, Value] = {
+        "local": "2001:db8::7", "remote": "2001:db8::9", "parent": "", "mode": "any",
+        "encap_limit": "4", "hop_limit": 1,
+    }  # fmt: skip
+    assert set(others) == set(TYPES["ip6tnl"])
+    for field, value in others.items():
+        assert settling(LINK, changes(LINK, {field: value}, seen), seen)[0] is Verb.UPDATE
+    assert settling(LINK, changes(LINK, {"type": "bridge"}, seen), seen)[0] is Verb.REPLACE
 
 
 def test_taken_ends_are_not_the_links_own_name(driver: LinkDriver) -> None:
@@ -135,8 +170,8 @@ def test_a_parent_that_is_gone_is_not_no_parent(driver: LinkDriver, netns: Names
     cut_off = look(driver, tunnel()).artifact
     assert re.fullmatch(r"if\d+", str(cut_off.fields["parent"]))
     netns.veth("lan", "lanp")
-    succeed(driver, replace(tunnel(), cut_off, NONCE))
-    assert look(driver, tunnel()).artifact.fields["parent"] == "lan"
+    succeed(driver, update(link("made0", {"parent": "lan"}), cut_off))
+    assert look(driver, tunnel()).artifact.fields == {**cut_off.fields, "parent": "lan"}
 
 
 def test_a_tunnel_of_others_keeps_its_parent(driver: LinkDriver, netns: Namespace) -> None:
@@ -150,6 +185,37 @@ def test_a_tunnel_of_others_keeps_its_parent(driver: LinkDriver, netns: Namespac
     driver.observe(Scope(claims=claims(above)))
     succeed(driver, delete(below))
     assert netns.ip_json("-4 addr show made0")[0]["addr_info"]
+
+
+_ENDS = "ip6tnl: {local: '2001:db8::1', remote: '2001:db8::2'}"
+TUNNEL = {"Interface/t": f"{{ifname: t0, type: ip6tnl, {_ENDS}}}"}
+NIC = {"Interface/nic": "{ifname: nic0, mtu: 1400}"}
+
+
+def test_it_goes_with_what_declared_it_unless_others_need_it() -> None:
+    with router.scene() as scene:
+        needs_link_type(Namespace(), "ip6tnl")
+        scene.apply({**NIC, **TUNNEL})
+        router.ip("addr add 192.0.0.2/29 dev t0\nlink set t0 up\n")
+        report = scene.apply(NIC)
+        (orphan,) = report.after.orphans
+        assert (str(getattr(orphan.subject, "key", "")), orphan.removed) == ("link t0", False)
+        assert "would also remove address 192.0.0.2/29" in orphan.reason
+        assert not report.before.changes
+        router.ip("addr del 192.0.0.2/29 dev t0\n")
+        report = scene.apply(NIC)
+        assert [str(one.verb) for one in report.before.changes] == ["delete"]
+        assert not report.failures
+        assert not Path("/sys/class/net/t0").exists()
+        with Ledger.read(scene.paths) as ledger:
+            assert Key("link", "t0") not in ledger.claims()
+
+
+def test_what_others_would_lose_is_asked_only_of_our_own() -> None:
+    (adopted,) = claims(tunnel()).values()
+    created = replace(adopted, provenance=Provenance.CREATED)
+    assert scope(Desired(()), {created.key: created}).ending(tunnel())
+    assert not scope(Desired(()), {adopted.key: adopted}).ending(tunnel())
 
 
 def _parameters(netns: Namespace) -> dict[str, object]:

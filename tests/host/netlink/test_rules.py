@@ -39,6 +39,8 @@ RULES = [
     rule(4, 100, fwmark=0, fwmask=0xFF, table=100),
     rule(6, 100, fwmark=0, table=100),
     rule(6, 100, fwmark=0xFFFFFFFF, fwmask=0x1, table=100),
+    rule(4, 100, fwmark=0x100, table=254, suppress=0),
+    rule(6, 0, fwmark=0, iif="lo", table=254, suppress=0),
     rule(4, 100, source="10.0.0.0/8", action="blackhole"),
     rule(4, 100, action="unreachable"),
     rule(6, 100, action="prohibit"),

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.demo import namespaces, script
+from holdfast.cli import namespaces
+from holdfast.cli.demo import script
 from holdfast.cli.exit import Exit
 from holdfast.errors import HoldfastError
 
@@ -50,9 +51,8 @@ def _play(folder: Path) -> int:
         namespaces.enter()
     except OSError as error:
         print(
-            f"holdfast: a private network namespace could not be made: {error.strerror}. Run it as"
-            " root, or allow user namespaces (kernel.unprivileged_userns_clone=1; on Ubuntu"
-            " kernel.apparmor_restrict_unprivileged_userns=0)",
+            f"holdfast: a private network namespace could not be made: {error.strerror}."
+            f" {namespaces.REFUSED}",
             file=sys.stderr,
         )
         return Exit.FAILED

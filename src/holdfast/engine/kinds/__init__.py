@@ -2,14 +2,23 @@
 
 from holdfast.engine.artifact import ArtifactKind
 from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.kinds.block import BLOCK
+from holdfast.engine.kinds.dropin import DROPIN
 from holdfast.engine.kinds.file import FILE
 from holdfast.engine.kinds.hostname import HOSTNAME
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.neighbour import NEIGHBOUR
+from holdfast.engine.kinds.nft import NFT
 from holdfast.engine.kinds.route import ROUTE
 from holdfast.engine.kinds.rule import RULE
+from holdfast.engine.kinds.service import SERVICE
 from holdfast.engine.kinds.sysctl import SYSCTL
+from holdfast.engine.kinds.wireguard import WIREGUARD
 
 KINDS: dict[str, ArtifactKind] = {
-    kind.name: kind for kind in (LINK, SYSCTL, HOSTNAME, FILE, ADDRESS, NEIGHBOUR, ROUTE, RULE)
-}
+    kind.name: kind
+    for kind in (
+        LINK, WIREGUARD, SYSCTL, HOSTNAME, FILE, DROPIN, BLOCK, ADDRESS, NEIGHBOUR, ROUTE, RULE,
+        NFT, SERVICE,
+    )
+}  # fmt: skip

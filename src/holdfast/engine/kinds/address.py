@@ -49,7 +49,7 @@ ADDRESS = ArtifactKind(
     deletes_orphans=True,
     writer_field="protocol",
     after=("link",),
-    immutable=frozenset({"prefix_length", "peer"}),
+    immutable=lambda _seen, field, _desired: field in ("prefix_length", "peer"),
     objection=objection,
 )
 

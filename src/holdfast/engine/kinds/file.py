@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 
@@ -11,16 +12,31 @@ FILE = ArtifactKind(
     identity="absolute path, before `--root`",
     fields=("sha256", "mode"),
     proof="a claim whose digest is that of the file",
-    cleanup="deleted when claimed as created and its content is still what was written",
+    cleanup="deleted, whether created or adopted, while its content and mode are still what was"
+    " claimed",
     nonce_field="sha256",
     survives_reboot=True,
     deletes_orphans=True,
 )
 
 
-def file(path: str, content: bytes, mode: int = 0o644) -> Artifact:
-    return Artifact(
-        Key("file", path),
-        {"sha256": hashlib.sha256(content).hexdigest(), "mode": f"{mode:04o}"},
-        payload=content,
-    )
+def file(path: str, content: bytes, mode: int = 0o644, *, check: str = "") -> Artifact:
+    """check: which program has to take it before it is put in its place (host/file_checks.py)."""
+    fields = {"sha256": digest(content, mode), "mode": f"{mode:04o}"}
+    if check:
+        fields["check"] = check
+    return Artifact(Key("file", path), fields, payload=content)
+
+
+def digest(content: bytes, mode: int) -> str:
+    """Digests stand in plans and in the ledger. That of a file which its owner alone may read must
+    not tell a password to whoever tries a dictionary, so it is made slow to compute."""
+    if mode & 0o077:
+        return hashlib.sha256(content).hexdigest()
+    return _slow_digest(content)
+
+
+@lru_cache(maxsize=64)
+def _slow_digest(content: bytes) -> str:
+    made = hashlib.scrypt(content, salt=b"holdfast file", n=1 << 13, r=8, p=1, dklen=32)
+    return f"scrypt:{made.hex()}"

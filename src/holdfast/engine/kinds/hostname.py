@@ -13,6 +13,8 @@ HOSTNAME = ArtifactKind(
     survives_reboot=True,
     deletes_orphans=False,
     setting=True,
+    # Seen as `NAME (…)` where the running name was not that of the next boot: that is no name.
+    restores=lambda before: " " not in str(before["hostname"]),
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key, Value
 
 # Link types Holdfast can create, and the fields each takes besides those every link has.
@@ -15,12 +17,50 @@ TYPES: dict[str, tuple[str, ...]] = {
     "bond": ("mode", "miimon"),
     "macvlan": ("parent", "mode"),
     "ip6tnl": ("local", "remote", "parent", "mode", "encap_limit", "hop_limit"),
+    "wireguard": (),
 }
+
+# What the kernel changes only by another link, whatever it says when asked: a vxlan that is given
+# another parent floods through the old one still.
+_IMMUTABLE = frozenset(
+    {
+        "type", "parent", "vlan_id", "vlan_protocol", "vni", "local", "remote", "port", "table",
+        "peer", "mode",
+    }
+)  # fmt: skip
+
+
+# An end of these that nobody wants any more still takes packets in, or stands in the way of another
+# tunnel between the same ends.
+_TUNNELS = frozenset({"ip6tnl", "wireguard"})
+
+
+def is_tunnel(seen: Fields) -> bool:
+    return seen.get("type") in _TUNNELS
 
 
 def matches(field: str, desired: Value, seen: Value) -> bool:
     """The peer of a veth has no name here once it was moved to another network namespace."""
     return desired == seen or (field == "peer" and seen == "")
+
+
+def immutable(seen: Fields, field: str, desired: Value) -> bool:
+    if field not in _IMMUTABLE:
+        return False
+    if seen.get("type") == "ip6tnl":
+        return field not in TYPES["ip6tnl"]
+    if seen.get("type") == "vxlan" and field in ("local", "remote"):
+        return not _is_other_unicast(seen.get(field), desired)
+    return True
+
+
+def _is_other_unicast(before: Value, after: Value) -> bool:
+    """An end of a vxlan can move within its family. Kernels before 6.15 leave and join no
+    multicast group for it, and which family a vxlan without ends is of cannot be seen."""
+    if not before or not after:
+        return False
+    old, new = (ipaddress.ip_address(str(end)) for end in (before, after))
+    return old.version == new.version and not (old.is_multicast or new.is_multicast)
 
 
 LINK = ArtifactKind(
@@ -38,25 +78,13 @@ LINK = ArtifactKind(
     proof="a claim: links carry no kernel tag. A created link is found again after a crash by a"
     " random number in its group field, until the claim is settled",
     cleanup="never deleted as an orphan: other programs may have come to depend on it."
-    " `state: absent` deletes a link that Holdfast created",
+    " `state: absent` deletes a link that Holdfast created. Only a tunnel (ip6tnl, wireguard) that"
+    " Holdfast created is deleted with what declared it, unless something of others depends on it",
     deletes_orphans=False,
+    deletes_created=is_tunnel,
     pins=("type", "ifindex"),
     matches=matches,
-    immutable=frozenset(
-        {
-            "type",
-            "parent",
-            "vlan_id",
-            "vlan_protocol",
-            "vni",
-            "local",
-            "remote",
-            "port",
-            "table",
-            "peer",
-            "mode",
-        }
-    ),
+    immutable=immutable,
 )
 
 

@@ -32,8 +32,10 @@ def rule(
     fwmask: int = 0xFFFFFFFF,
     action: str = "lookup",
     table: int = 0,
+    suppress: int | None = None,
 ) -> Artifact:
-    """family: 4 or 6. source, destination: canonical prefixes, "" for any. table: for lookup."""
+    """family: 4 or 6. source, destination: canonical prefixes, "" for any. table: for lookup.
+    suppress: routes of the table with a prefix of at most this length do not count."""
     fields: dict[str, Value] = {
         "family": family,
         "priority": priority,
@@ -46,6 +48,8 @@ def rule(
         "action": action,
         "table": table,
     }
+    if suppress is not None:
+        fields["suppress"] = suppress
     words = [f"inet6 {priority}:" if family == 6 else f"{priority}:", "from", source or "all"]
     if destination:
         words += ["to", destination]
@@ -56,4 +60,6 @@ def rule(
     if oif:
         words += ["oif", oif]
     words += ["lookup", str(table)] if action == "lookup" else [action]
+    if suppress is not None:
+        words += ["suppress_prefixlength", str(suppress)]
     return Artifact(Key("rule", " ".join(words)), fields)

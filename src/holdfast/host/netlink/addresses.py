@@ -38,6 +38,9 @@ class AddressDriver:
         own = [a for a in everything if a.protocol == self._tag or a.key in self._claims]
         orphans = [address for address in own if address.key not in scope.keys]
         losses = self._losses(everything, places).of(orphans) if orphans else {}
+        for address in own:
+            if address.key in scope.keys and scope.ending(address.artifact):
+                losses |= self._losses(everything, places).of([address])
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
             relevant = (

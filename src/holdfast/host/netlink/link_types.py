@@ -23,6 +23,7 @@ _VETH_PEER = 1
 _IPTUN_LINK, _IPTUN_LOCAL, _IPTUN_REMOTE, _IPTUN_TTL, _IPTUN_ENCAP_LIMIT = 1, 2, 3, 4, 6
 _IPTUN_FLAGS, _IPTUN_PROTO = 8, 9
 _IGNORE_ENCAP_LIMIT = 0x1  # IP6_TNL_F_IGN_ENCAP_LIMIT
+_STRUCK = {"local": _IPTUN_LOCAL, "remote": _IPTUN_REMOTE, "parent": _IPTUN_LINK}
 
 _VLAN_PROTOCOLS = {"802.1q": 0x8100, "802.1ad": 0x88A8}
 _BOND_MODES = {
@@ -49,14 +50,19 @@ def linkinfo(kind: str, fields: Fields, index_of: Indexes) -> bytes:
     return attributes.nested(IFLA_LINKINFO, *parts)
 
 
-def changed_tunnel(link: dict[int, bytes], field: str, value: Value, index_of: Indexes) -> bytes:
-    """IFLA_LINKINFO of an observed tunnel with one field changed."""
+def changed_tunnel(link: dict[int, bytes], wanted: Fields, index_of: Indexes) -> bytes:
+    """IFLA_LINKINFO of an observed tunnel with some fields changed."""
     before = _data(link)
-    after = attributes.parse(_ENCODERS["ip6tnl", field](value, index_of))
+    after = {
+        _STRUCK[field]: b"" for field, value in wanted.items() if not value and field in _STRUCK
+    }
+    for field, value in wanted.items():
+        after |= attributes.parse(_ENCODERS["ip6tnl", field](value, index_of))
     if _IPTUN_FLAGS in after:
         others = _number(before, _IPTUN_FLAGS) & ~_IGNORE_ENCAP_LIMIT
         after[_IPTUN_FLAGS] = struct.pack("=I", others | _number(after, _IPTUN_FLAGS))
-    again = [attributes.attribute(name, said) for name, said in (before | after).items()]
+    # What is not said is set to zero: no end, no parent.
+    again = [attributes.attribute(name, said) for name, said in (before | after).items() if said]
     return attributes.nested(
         IFLA_LINKINFO,
         attributes.text(INFO_KIND, "ip6tnl"),

@@ -4,7 +4,7 @@ just created carries a random number in its group until its claim is settled."""
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from holdfast.engine.artifact import Artifact, Fields, Key, Value
@@ -16,6 +16,7 @@ from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
 from holdfast.host.netlink import (
     attributes,
+    following_macs,
     link_codec,
     link_losses,
     link_types,
@@ -23,6 +24,7 @@ from holdfast.host.netlink import (
     steps,
     tags,
 )
+from holdfast.host.netlink.following_macs import Links
 from holdfast.host.netlink.link_codec import (
     IFF_UP,
     IFLA_ADDRESS,
@@ -41,8 +43,8 @@ _RTM_NEWLINK, _RTM_DELLINK = 16, 17
 # In this order: joining a bond overwrites MAC and MTU, so the master comes before them; up comes
 # last.
 _SETTABLE = (
-    "stp", "vlan_filtering", "learning", "miimon", "encap_limit", "hop_limit", "master", "mac",
-    "mtu", "alias", "up",
+    "stp", "vlan_filtering", "local", "remote", "learning", "miimon", "master", "mac", "mtu",
+    "alias", "up",
 )  # fmt: skip
 # Joining or leaving these takes the link down for a moment: a bond takes no link that is up, and
 # a VRF cycles its members itself.
@@ -60,6 +62,7 @@ class LinkDriver:
         self._tag = tag
         # What the last observation knew to be ours without a tag.
         self._claims: Mapping[Key, Claim] = {}
+        self._lately: Links | None = None
 
     def observe(self, scope: Scope) -> Observed:
         self._claims = tags.untagged(scope.claims, self._tag)
@@ -76,18 +79,21 @@ class LinkDriver:
             if key not in scope.keys and key not in scope.claims:
                 continue
             seen = link_codec.decode(body, lambda index: names.get(index, ""))
-            sightings[key] = [
-                Sighting(
-                    seen.artifact,
-                    holder=f"a {seen.kind or 'hardware'} link; links carry no mark of their maker",
-                    nonce=str(seen.group) if seen.group else "",
-                )
-            ]
+            sighting = Sighting(
+                seen.artifact,
+                holder=f"a {seen.kind or 'hardware'} link; links carry no mark of their maker",
+                nonce=str(seen.group) if seen.group else "",
+            )
+            if key in scope.claims and scope.ending(seen.artifact):
+                lost = self._lost_with_link(key.name, link_losses.decode_links(bodies))
+                sighting = replace(sighting, bystanders=tuple(lost))
+            sightings[key] = [sighting]
         return Observed(sightings)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
+        self._lately = None
         return steps.carry_out(operations, progress, self._step)
 
     def settle(self, marks: Mapping[str, str]) -> None:
@@ -161,7 +167,11 @@ class LinkDriver:
         if departures:
             return steps.changed(operation, departures)
         wanted = {change.field: change.after for change in operation.changes}
-        fixed = [field for field in wanted if field not in _SETTABLE]
+        fixed = [
+            field
+            for field, value in wanted.items()
+            if LINK.immutable(seen.artifact.fields, field, value)
+        ]
         if fixed:
             return steps.failed(
                 operation, f"cannot change {', '.join(fixed)} of a link that exists"
@@ -176,7 +186,7 @@ class LinkDriver:
         departures = _another_link(operation, seen)
         if departures:
             return steps.changed(operation, departures)
-        lost = link_losses.lost_with_link(self._sock, artifact.key.name, self._tag, self._is_ours)
+        lost = self._lost_with_link(artifact.key.name, link_losses.read_links(self._sock))
         if lost:
             return steps.failed(operation, f"would take what others made: {'; '.join(lost)}")
         error = steps.send(self._sock, _RTM_DELLINK, 0, header(seen.index))
@@ -191,6 +201,9 @@ class LinkDriver:
             return steps.failed(operation, f"the peer cannot be made: there is a link {peer}")
         removed = self._delete(operation, artifact)
         return self._create(operation, artifact) if removed.ok else removed
+
+    def _lost_with_link(self, name: str, links: Links) -> list[str]:
+        return link_losses.lost_with_link(self._sock, links, name, self._tag, self._is_ours)
 
     def _find(self, name: str) -> SeenLink | None:
         body = link_codec.find_link(self._sock, name)
@@ -211,11 +224,18 @@ class LinkDriver:
         if goes_down and was_up:
             problems += self._send("up", False, seen)
             was_up = False
+        if seen.kind == "ip6tnl":
+            tunnel = {field: wanted[field] for field in TYPES["ip6tnl"] if field in wanted}
+            problems += self._change_tunnel(seen, tunnel) if tunnel else []
+            wanted = {field: value for field, value in wanted.items() if field not in tunnel}
         for field in _SETTABLE:
             if field not in wanted or (field == "up" and goes_down):
                 continue
-            if field == "mac" and (lost := self._lost_with_mac(seen)):
-                problems.append(f"mac {wanted[field]}: would take what others made: {lost}")
+            lost = ""
+            if field in ("mac", "master"):
+                lost = self._lost_with_mac(seen, field, str(wanted[field]), wanted)
+            if lost:
+                problems.append(f"{field} {wanted[field]}: would take what others made: {lost}")
             elif field == "master" and was_up and self._cycles(seen, str(wanted[field])):
                 problems += self._set_while_down(field, wanted[field], seen)
             else:
@@ -224,10 +244,34 @@ class LinkDriver:
             problems += self._send("up", False, seen)  # a bond takes its members up
         return problems
 
-    def _lost_with_mac(self, seen: SeenLink) -> str:
-        name = seen.artifact.key.name
-        lost = side_effects.lost_with_mac(self._sock, name, seen.index, self._tag, self._is_ours)
+    def _lost_with_mac(self, seen: SeenLink, field: str, value: str, wanted: Fields) -> str:
+        """What others lose on this link with its MAC, and on a bridge or bond with that of a
+        port."""
+        name, before = seen.artifact.key.name, str(seen.artifact.fields["master"])
+        moving = {before, str(wanted.get("master", before))} - {""}
+        if field == "master" and not self._neighbours_lost(moving, self._links_lately()):
+            return ""
+        links = link_losses.read_links(self._sock)
+        lost = self._neighbours_lost({name}, links) if field == "mac" else []
+        if name in links:
+            after = {**links, name: {**links[name], field: value}}
+            lost += link_losses.lost_with_ports(self._sock, links, after, self._tag, self._is_ours)
         return "; ".join(lost)
+
+    def _neighbours_lost(self, names: Set[str], links: Links) -> list[str]:
+        moving = [following_macs.led(name, links) for name in sorted(names) if name in links]
+        return [
+            lost
+            for each in moving
+            for lost in side_effects.lost_with_mac(self._sock, each, self._tag, self._is_ours)
+        ]
+
+    def _links_lately(self) -> Links:
+        """The links as they were when first asked for in this apply, for what may be a moment old:
+        a thousand ports must not read a thousand links each."""
+        if self._lately is None:
+            self._lately = link_losses.read_links(self._sock)
+        return self._lately
 
     def _cycles(self, seen: SeenLink, master: str) -> bool:
         masters = (master, str(seen.artifact.fields["master"]))
@@ -252,11 +296,7 @@ class LinkDriver:
     def _send(self, field: str, value: Value, seen: SeenLink) -> list[str]:
         flags, change = (IFF_UP if value else 0, IFF_UP) if field == "up" else (0, 0)
         try:
-            body = header(seen.index, flags, change)
-            if seen.kind == "ip6tnl" and field in TYPES[seen.kind]:
-                body += self._encode_for_tunnel(field, value, seen.index)
-            else:
-                body += self._encode(field, value, seen.kind)
+            body = header(seen.index, flags, change) + self._encode(field, value, seen.kind)
         except DriverError as missing:
             return [f"{field} {value}: {missing}"]
         error = steps.send(self._sock, _RTM_NEWLINK, 0, body)
@@ -284,16 +324,23 @@ class LinkDriver:
             case _:
                 return link_types.linkinfo(kind, {field: value}, self._index_of)
 
-    def _encode_for_tunnel(self, field: str, value: Value, index: int) -> bytes:
+    def _change_tunnel(self, seen: SeenLink, wanted: Fields) -> list[str]:
         """A change to a tunnel sets all its parameters, and those left out to zero; and it works
         out the MTU anew, before the kernel looks at the one in the message. So the rest is said
-        again, as it is at this moment."""
-        body = link_codec.get_link(self._sock, index)
+        again, as it is at this moment. All in one: between two, its ends might be those of
+        another tunnel."""
+        said = ", ".join(f"{field} {value}" for field, value in wanted.items())
+        body = link_codec.get_link(self._sock, seen.index)
         if body is None:
-            raise DriverError("the link is gone")
+            return [f"{said}: the link is gone"]
         link = attributes.parse(body, 16)
-        info = link_types.changed_tunnel(link, field, value, self._index_of)
-        return info + attributes.attribute(IFLA_MTU, link[IFLA_MTU])
+        try:
+            info = link_types.changed_tunnel(link, wanted, self._index_of)
+        except DriverError as missing:
+            return [f"{said}: {missing}"]
+        mtu = attributes.attribute(IFLA_MTU, link[IFLA_MTU])
+        error = steps.send(self._sock, _RTM_NEWLINK, 0, header(seen.index) + info + mtu)
+        return [] if error is None else [f"{said}: {error}"]
 
 
 def _another_link(operation: Operation, seen: SeenLink) -> list[str]:
@@ -301,7 +348,10 @@ def _another_link(operation: Operation, seen: SeenLink) -> list[str]:
     Other fields don't tell: a bridge's MTU and MAC follow its ports, which the same pass may take
     away."""
     before = steps.before(operation).fields
+    now = seen.artifact.fields
     telling = {
-        name: value for name, value in before.items() if name == "ifindex" or name in LINK.immutable
+        name: value
+        for name, value in before.items()
+        if name == "ifindex" or LINK.immutable(now, name, value)
     }
-    return steps.departures(telling, seen.artifact.fields)
+    return steps.departures(telling, now)

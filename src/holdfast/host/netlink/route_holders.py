@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from holdfast.engine.artifact import Artifact, Value
 from holdfast.engine.claim import Claim
@@ -73,6 +73,18 @@ def find_holders(
             found[identity].append(_sighting(route, key, protocol_of(body)))
         for identity, sightings in found.items():
             seen.foreign[identity] = _meant(sightings, claims.get(identity))
+
+
+def find_routes_to(sock: NetlinkSocket, keys: Collection[bytes], seen: RouteSighting) -> None:
+    """Add to `seen` what others have at these destinations, in every table."""
+    for family, width in ((4, 4), (6, 16)):
+        wanted = {key for key in keys if len(key) == 1 + width}
+        bodies = select(dump_routes(sock, family), family, wanted) if wanted else []
+        for body in settle(bodies, family):
+            route, key = seen.reader.read(body)
+            if protocol_of(body) != seen.tag and not _is_another_identity(route):
+                found = seen.foreign.setdefault(scope(route) + key, [])
+                found.append(_sighting(route, key, protocol_of(body)))
 
 
 def _met(

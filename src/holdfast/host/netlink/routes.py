@@ -18,7 +18,7 @@ from holdfast.host.netlink.names import LinkNames, read_names
 from holdfast.host.netlink.route_codec import RTM_NEWROUTE, created
 from holdfast.host.netlink.route_decode import Reader, settle
 from holdfast.host.netlink.route_delete import delete_routes
-from holdfast.host.netlink.route_holders import Asked, find_holders
+from holdfast.host.netlink.route_holders import Asked, find_holders, find_routes_to
 from holdfast.host.netlink.route_read import Gateways, dump_runs, legs_of
 from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, SharedRoutes
 from holdfast.host.netlink.route_sighting import RouteSighting
@@ -52,6 +52,7 @@ class RouteDriver:
         shared = SharedRoutes(with_others, batches, reader, names.indexes, self._tag)
         tables = _tables(scope, batches, claims.values())
         dumped = {family: self._dump(family, tables) for family in (4, 6)}
+        find_routes_to(self._sock, scope.destinations, seen)
         if not claims and seen.take_exact(batches, dumped):
             return Observed(bulk={ROUTE.name: seen})
         for family, dump in dumped.items():

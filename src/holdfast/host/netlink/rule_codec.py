@@ -21,10 +21,11 @@ _ACTIONS = {"lookup": 1, "blackhole": 6, "unreachable": 7, "prohibit": 8}
 _ACTION_NAMES = {number: name for name, number in _ACTIONS.items()} | {2: "goto", 3: "nop"}
 FAMILIES = {4: socket.AF_INET, 6: socket.AF_INET6}
 _MODELLED = {
-    _DST, _SRC, _IIFNAME, _GOTO, _PRIORITY, _FWMARK, _TABLE, _FWMASK, _OIFNAME, _PAD, _PROTOCOL,
+    _DST, _SRC, _IIFNAME, _GOTO, _PRIORITY, _FWMARK, _SUPPRESS_PREFIXLEN, _TABLE, _FWMASK,
+    _OIFNAME, _PAD, _PROTOCOL,
 }  # fmt: skip
 _UNMODELLED_NAMES = {
-    11: "realms", 12: "tun_id", 13: "suppress_ifgroup", 14: "suppress_prefixlength",
+    11: "realms", 12: "tun_id", 13: "suppress_ifgroup",
     19: "l3mdev", 20: "uidrange", 22: "ipproto", 23: "sport", 24: "dport", 25: "dscp",
     26: "flowlabel", 27: "flowlabel_mask", 28: "sport_mask", 29: "dport_mask", 30: "dscp_mask",
 }  # fmt: skip
@@ -54,6 +55,7 @@ def decode(body: bytes) -> SeenRule:
     action = _ACTION_NAMES.get(action_number, f"action{action_number}")
     if action == "goto":
         action = f"goto {attributes.to_int(found.get(_GOTO, b''))}"
+    suppress = found.get(_SUPPRESS_PREFIXLEN, _UNSUPPRESSED)
     # A mark of zero is told by its mask alone.
     marked = _FWMARK in found or _FWMASK in found
     artifact = rule(
@@ -67,6 +69,7 @@ def decode(body: bytes) -> SeenRule:
         fwmask=attributes.to_int(found.get(_FWMASK, b"\xff" * 4)),
         action=action,
         table=table,
+        suppress=attributes.to_int(suppress) if suppress != _UNSUPPRESSED else None,
     )
     extra = _extra_words(found, tos, flags)
     if action != "lookup" and table:
@@ -88,9 +91,7 @@ def _extra_words(found: dict[int, bytes], tos: int, flags: int) -> list[str]:
     if tos:
         words.append(f"tos {tos:#x}")
     for kind, value in sorted(found.items()):
-        plain = (kind == _SUPPRESS_PREFIXLEN and value == _UNSUPPRESSED) or (
-            kind == _L3MDEV and not any(value)
-        )
+        plain = kind == _L3MDEV and not any(value)
         if kind not in _MODELLED and not plain:
             words.append(f"{_UNMODELLED_NAMES.get(kind, f'attribute{kind}')} {value.hex()}")
     return words
@@ -117,6 +118,9 @@ def encode(fields: Fields, tag: int) -> bytes:
     action = str(fields["action"])
     if action == "lookup" and isinstance(fields["table"], int):
         parts.append(attributes.u32(_TABLE, fields["table"]))
+    suppress = fields.get("suppress")
+    if isinstance(suppress, int):
+        parts.append(attributes.u32(_SUPPRESS_PREFIXLEN, suppress))
     family = FAMILIES[6 if fields["family"] == 6 else 4]
     header = _HEADER.pack(family, *lengths, 0, 0, 0, 0, _ACTIONS[action], 0)
     return header + b"".join(parts) + attributes.u8(_PROTOCOL, tag)

@@ -163,11 +163,14 @@ def lost_with_link_down(
     return lost
 
 
-def lost_with_mac(sock: NetlinkSocket, dev: str, index: int, tag: int, ours: IsOurs) -> list[str]:
-    """What others lose when the hardware address of a link changes: the kernel then forgets every
-    neighbour on it, permanent ones too."""
+def lost_with_mac(
+    sock: NetlinkSocket, links: Mapping[int, str], tag: int, ours: IsOurs
+) -> list[str]:
+    """What others lose when the hardware addresses of links (names by index) change: the kernel
+    then forgets every neighbour on them, permanent ones too."""
     return [
         lost
+        for index, dev in links.items()
         for family in (4, 6)
         for lost in _foreign_neighbours(sock, family, dev, index, tag, ours)
     ]

@@ -1,4 +1,4 @@
-"""The rtnetlink socket: whole dumps or an error, batches with an answer for every message."""
+"""The netlink socket: whole dumps or an error, batches with an answer for every message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from holdfast.errors import DriverError
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.messages import HEADER, Block, Dump, Run, runs
 
-# Flags of a message, from linux/netlink.h.
+# Protocols and flags of a message, from linux/netlink.h.
+ROUTE, NETFILTER = 0, 12
 REQUEST, ACK, ROOT, MATCH = 0x1, 0x4, 0x100, 0x200
 REPLACE, EXCL, CREATE, APPEND = 0x100, 0x200, 0x400, 0x800
 _DUMP_INTERRUPTED = 0x10
@@ -51,7 +52,7 @@ class NetlinkError(NamedTuple):
 
 
 class Request(NamedTuple):
-    kind: int  # RTM_…
+    kind: int  # RTM_… or NFT_MSG_…
     flags: int  # besides REQUEST and ACK
     body: bytes
 
@@ -96,8 +97,8 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
-def open_transport() -> Transport:
-    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+def open_transport(protocol: int = ROUTE) -> Transport:
+    sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
     sock.bind((0, 0))
     for option, forced, size in (
         (socket.SO_RCVBUF, _SO_RCVBUFFORCE, _RECEIVE_BUFFER),

@@ -1,0 +1,1 @@
+"""The daemon: what keeps the router in its declared state by itself."""

@@ -1,0 +1,60 @@
+"""Events on their way to the sinks, beside the passes.
+
+A sink may be slow, and one behind a provider that is down is so just when there is something to do
+about that provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from holdfast.host.log_sinks import forward
+from holdfast.paths import Paths
+from holdfast.resources.router import Router
+from holdfast.state.events import Event
+
+# Passes whose events wait; what is more than that is in the ledger all the same.
+_MOST = 100
+# How long a daemon that ends waits for what is on its way.
+_LAST_S = 3.0
+
+_Batch = tuple[Router, Sequence[Event]]
+
+
+@dataclass(slots=True)
+class Delivery:
+    paths: Paths
+    say: Callable[[str], None]
+    _waiting: asyncio.Queue[_Batch] = field(default_factory=lambda: asyncio.Queue(_MOST))
+    _said: frozenset[str] = frozenset()
+
+    def put(self, router: Router, events: Sequence[Event]) -> None:
+        if not events or not any(one.kind == "LogSink" for one in router.resources):
+            return
+        try:
+            self._waiting.put_nowait((router, events))
+        except asyncio.QueueFull:
+            self.say(f"{len(events)} events were not delivered: others wait still")
+
+    async def run(self) -> None:
+        while True:
+            router, events = await self._waiting.get()
+            try:
+                problems = await asyncio.to_thread(self._forward, router, events)
+            except Exception as error:
+                problems = frozenset({f"{len(events)} events were not delivered: {error!r}"})
+            for problem in sorted(problems - self._said):
+                self.say(problem)
+            self._said = problems
+            self._waiting.task_done()
+
+    async def last(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_S):
+                await self._waiting.join()
+
+    def _forward(self, router: Router, events: Sequence[Event]) -> frozenset[str]:
+        return frozenset(forward(self.paths, router, "serve", events))

@@ -1,0 +1,57 @@
+"""The log of the daemon, in lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.agent.passes import Done
+from holdfast.engine.plan import Held, Plan, Verb
+from holdfast.state import journal
+from holdfast.state.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """happened: of this pass alone. standing: so before it perhaps, and after it; worth a line
+    only when it is new."""
+
+    happened: tuple[str, ...]
+    standing: tuple[str, ...]
+
+
+def of_pass(done: Done, causes: Sequence[str], seconds: float) -> Said:
+    failed = [event for event in done.events if event.kind.endswith("-failed")]
+    happened = [_line(event) for event in done.events if event not in failed]
+    applied = journal.applied(done.report)
+    if applied:
+        counts = ", ".join(f"{applied[verb]} {verb.past}" for verb in Verb if verb in applied)
+        outcome = journal.outcome(done.report)
+        happened.append(
+            f"pass in {seconds * 1000:.0f} ms because of {', '.join(causes)}: {counts}; {outcome}"
+        )
+    standing = (*map(_line, failed), *_left(done.report.after))
+    return Said(tuple(happened), standing)
+
+
+def _line(event: Event) -> str:
+    owners = event.data.get("owners")
+    by = f" for {', '.join(map(str, owners))}" if isinstance(owners, list) and owners else ""
+    return f"{event.kind} {event.subject}{by}: {event.message}"
+
+
+def _left(plan: Plan) -> Iterator[str]:
+    for conflict in plan.conflicts:
+        owners = ", ".join(conflict.owners)
+        yield f"conflict: {conflict.desired.key} for {owners} is held by {conflict.holder}"
+    for held in plan.blocked:
+        yield f"blocked: {_held(held)}"
+    for held in plan.pending:
+        yield f"pending: {_held(held)}"
+    for kind, reason in plan.unknown:
+        yield f"unknown: {kind} could not be observed: {reason}"
+
+
+def _held(held: Held) -> str:
+    key = f" {held.key}" if held.key is not None else ""
+    return f"{held.owner}{key}: {held.reason}"

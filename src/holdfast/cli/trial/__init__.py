@@ -1,0 +1,1 @@
+"""`holdfast try`: any router file, in a throwaway world with stand-ins for NICs and provider."""

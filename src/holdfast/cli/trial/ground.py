@@ -1,0 +1,109 @@
+"""The throwaway world: links where the file expects some, a provider behind those that lead to
+one, an empty network behind the others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.cli import namespaces
+from holdfast.cli.trial.roles import Nic
+from holdfast.errors import HoldfastError
+
+UPSTREAM, CLIENTS = "upstream", "clients"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_NETWORKS = Path("/run/netns")  # where `ip netns` keeps its names
+
+
+@dataclass(frozen=True, slots=True)
+class Uplink:
+    nic: Nic
+    far: str  # its other end, in the network of the provider
+    gateway: str  # of the provider, in a network for benchmarks that nobody routes (RFC 2544)
+    gateway6: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lan:
+    nic: Nic
+    far: str  # where a client would be plugged in
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    uplinks: tuple[Uplink, ...]
+    lans: tuple[Lan, ...]
+    served: bool  # a provider that answers DHCP and DNS was found
+
+
+def lay(nics: Iterable[Nic], scratch: Path) -> Ground:
+    """In namespaces of our own already, with /run our own too."""
+    namespaces.mount("tmpfs", "/run")
+    run("ip", "link", "set", "lo", "up")
+    for network in (UPSTREAM, CLIENTS):
+        run("ip", "netns", "add", network)
+        inside(network, "ip", "link", "set", "lo", "up")
+    uplinks: list[Uplink] = []
+    lans: list[Lan] = []
+    for number, nic in enumerate(nics):
+        far = f"far{number}"
+        network = UPSTREAM if nic.uplink else CLIENTS
+        run("ip", "link", "add", nic.ifname, "type", "veth", "peer", "name", far)
+        run("ip", "link", "set", far, "netns", network)
+        inside(network, "ip", "link", "set", far, "up")
+        run("ip", "link", "set", nic.ifname, "up")
+        for address in nic.far_ends:
+            inside(network, "ip", "address", "add", address, "dev", far, "nodad")
+        if nic.uplink:
+            uplink = Uplink(nic, far, f"198.18.{number}.1", f"2001:db8:ffff:{number:x}::1")
+            inside(network, "ip", "address", "add", f"{uplink.gateway}/24", "dev", far)
+            address = f"{uplink.gateway6}/64"
+            inside(network, "ip", "address", "add", address, "dev", far, "nodad")
+            uplinks.append(uplink)
+        else:
+            lans.append(Lan(nic, far))
+    return Ground(tuple(uplinks), tuple(lans), _serve(uplinks, scratch))
+
+
+def _serve(uplinks: Sequence[Uplink], scratch: Path) -> bool:
+    """dnsmasq as a provider: addresses by DHCP and advertisement, and an answer to every name."""
+    program = shutil.which("dnsmasq", path=_PATH)
+    if program is None or not uplinks:
+        return False
+    lines = [
+        # No group: the user namespace of a normal user has none to change to.
+        "no-resolv", "no-hosts", "bind-dynamic", "user=root", "group=", "enable-ra",
+        "dhcp-authoritative",
+        f"pid-file={scratch}/provider.pid", f"dhcp-leasefile={scratch}/provider.leases",
+        f"address=/#/{uplinks[0].gateway}",
+    ]  # fmt: skip
+    for uplink in uplinks:
+        base = uplink.gateway.rpartition(".")[0]
+        lines += [
+            f"interface={uplink.far}",
+            f"dhcp-range={base}.100,{base}.199,255.255.255.0,1h",
+            f"dhcp-range=::100,::1ff,constructor:{uplink.far},slaac,64,1h",
+        ]
+    config = scratch / "provider.conf"
+    config.write_text("\n".join(lines) + "\n")
+    inside(UPSTREAM, program, f"--conf-file={config}")
+    return True
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(  # noqa: S603 (no shell; names were checked when the file was read)
+        command, capture_output=True, text=True, check=False, env={"PATH": _PATH}
+    )
+    if done.returncode != 0:
+        raise HoldfastError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def inside(network: str, *command: str) -> None:
+    run("ip", "netns", "exec", network, *command)
+
+
+def place(network: str) -> Path:
+    return _NETWORKS / network

@@ -1,0 +1,75 @@
+"""Which links of a router file lead to a provider, and which to clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Interface, IPv6Interface, ip_address
+
+from holdfast.resources.router import Router
+from holdfast.resources.site import Site, site_of
+
+# Kinds that only make sense on a link to a provider, and the field that names it.
+_UPLINK_FIELDS = {
+    "IPv4DHCPAddress": "interface",
+    "IPv6DHCPAddress": "interface",
+    "IPv6PrefixDelegation": "interface",
+    "PPPoEInterface": "interface",
+    "DSLiteTunnel": "interface",
+    "IPv4SourceNAT": "outbound_interface",
+    "IPv4PolicyRoute": "outbound_interface",
+    "IPv4Route": "interface",
+    "IPv6Route": "interface",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """A link that has to exist before the router is applied."""
+
+    ifname: str
+    name: str  # of the Interface
+    uplink: bool
+    # What the other end is called by: gateways and neighbours the file names.
+    far_ends: tuple[str, ...]
+
+
+def nics(router: Router) -> list[Nic]:
+    site = site_of(router.resources)
+    uplinks = set(_uplinks(site))
+    return [
+        Nic(ifname, resource.name, resource.name in uplinks, tuple(_far_ends(ifname, site)))
+        for ifname, resource in site.interfaces.items()
+        if resource.spec.type is None
+        and resource.spec.state != "absent"
+        and ifname not in site.veths
+    ]
+
+
+def _uplinks(site: Site) -> Iterator[str]:
+    for kind, field in _UPLINK_FIELDS.items():
+        for resource in site.of(kind):
+            named = getattr(resource.spec, field)
+            if named is not None:
+                yield named
+    for resource in site.of("IPv4DefaultRoutePolicy", "IPv6DefaultRoutePolicy"):
+        for candidate in resource.spec.candidates:
+            if candidate.interface is not None:
+                yield candidate.interface
+
+
+def _far_ends(ifname: str, site: Site) -> Iterator[str]:
+    """Addresses that the file expects to find behind a link, inside the subnets declared on it."""
+    declared = list(site.addresses(ifname))
+    wanted: dict[str, None] = {}
+    for resource in site.of("IPv4Route", "IPv6Route", "IPv4DefaultRoutePolicy"):
+        spec = resource.spec
+        candidates = getattr(spec, "candidates", None) or (spec,)
+        for candidate in candidates:
+            gateway = getattr(candidate, "gateway", None)
+            if gateway is not None:
+                wanted[str(gateway)] = None
+    for text in wanted:
+        for own in declared:
+            if isinstance(own, IPv4Interface | IPv6Interface) and ip_address(text) in own.network:
+                yield f"{text}/{own.network.prefixlen}"

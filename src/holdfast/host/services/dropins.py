@@ -1,0 +1,182 @@
+"""The driver of configuration files that units of others' read.
+
+Whether a unit has read a file is not to be seen from outside. So it is written down: before the
+file changes, that it was not read; after the restart, which content was. A unit that runs and of
+which nothing is written down was started by a boot, which came after.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.kinds.dropin import DROPIN, parts
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+from holdfast.host import rooted
+from holdfast.host.services.backend import systemd_runs
+from holdfast.host.services.folder import Folder
+from holdfast.paths import Paths
+
+if TYPE_CHECKING:
+    from holdfast.host.services.systemd_units import SystemdUnits
+
+_MODE = 0o644
+
+
+class DropinDriver:
+    kinds: tuple[str, ...] = (DROPIN.name,)
+
+    def __init__(self, paths: Paths) -> None:
+        self._root = paths.root
+        self._folder = Folder(paths.root)
+        self._units: SystemdUnits | None = None
+
+    def close(self) -> None:
+        if self._units is not None:
+            self._units.close()
+
+    @property
+    def _systemd(self) -> SystemdUnits:
+        if self._units is None:
+            from holdfast.host.services.systemd_units import SystemdUnits  # few passes need it
+
+            self._units = SystemdUnits()
+        return self._units
+
+    def observe(self, scope: Scope) -> Observed:
+        wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == DROPIN.name}
+        sightings = {}
+        for key in sorted(wanted):
+            try:
+                seen = self._look(parts(key)[0])
+                if seen is not None:
+                    sightings[key] = (self._sighting(key, seen),)
+            except (OSError, ValueError) as error:
+                raise DriverError(f"{key}: could not be read: {_words(error)}") from error
+        return Observed(sightings=sightings)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        results = []
+        for operation in operations:
+            results.append(self._carry_out(operation))
+            progress(operation.count)
+        return results
+
+    def sweep(self, keys: Iterable[Key]) -> None:
+        """Removes what interrupted writes of these files left behind, where it can be reached."""
+        for key in keys:
+            with (
+                suppress(OSError, ValueError),
+                rooted.parent(self._root, parts(key)[0]) as (folder, name),
+            ):
+                rooted.sweep(folder, name)
+
+    @property
+    def _whole(self) -> bool:
+        """Is it the running system? A folder that is none yet has no units to restart."""
+        return self._root.resolve() == Path("/")
+
+    def _look(self, place: str) -> rooted.Seen | None:
+        try:
+            with rooted.parent(self._root, place) as (folder, name):
+                return rooted.look(folder, name)
+        except FileNotFoundError:
+            return None
+
+    def _sighting(self, key: Key, seen: rooted.Seen) -> Sighting:
+        unit = parts(key)[1]
+        note = self._folder.note(unit)
+        read: bool | str = note is None or note == seen.sha256
+        if self._whole and systemd_runs() and not self._systemd.state(unit).runs:
+            read = f"{unit} does not run"
+        artifact = Artifact(key, {"sha256": seen.sha256, "read": read})
+        return Sighting(artifact, holder=f"{seen.type} of user {seen.uid}", nonce=seen.sha256)
+
+    def _carry_out(self, operation: Operation) -> Result:
+        subject = operation.subject
+        if not isinstance(subject, Artifact):
+            raise TypeError("files come one by one")
+        try:
+            if operation.verb is Verb.DELETE:
+                self._delete(operation)
+            elif operation.verb in (Verb.CREATE, Verb.UPDATE):
+                self._write(operation)
+            else:
+                raise ValueError(f"a drop-in cannot be the subject of {operation.verb}")
+        except FileExistsError as error:
+            failure = Failure(subject.key, _words(error), exists=operation.verb is Verb.CREATE)
+            return Result(operation, 0, (failure,))
+        except (OSError, ValueError, DriverError) as error:
+            return Result(operation, 0, (Failure(subject.key, _words(error)),))
+        return Result(operation, 1)
+
+    def _write(self, operation: Operation) -> None:
+        desired = operation.subject
+        assert isinstance(desired, Artifact)  # noqa: S101 (checked before)
+        if hashlib.sha256(desired.payload).hexdigest() != desired.fields.get("sha256"):
+            raise ValueError("the plan does not carry the content it declares")
+        path, unit = parts(desired.key)
+        self._check_unit(unit)
+        self._folder.write_note(unit, "")
+        with rooted.parent(self._root, path, create=True) as (folder, name):
+            rooted.sweep(folder, name)
+            if operation.verb is Verb.CREATE:
+                rooted.create(folder, name, desired.payload, _MODE)
+            else:
+                seen = rooted.look(folder, name)
+                _still(seen, operation.observed)
+                rooted.replace(folder, name, desired.payload, _MODE, seen)
+        if self._whole:
+            self._systemd.ask("EnableUnitFiles", "asbb", [unit], False, False)
+            self._systemd.refresh(unit)
+            self._systemd.job("RestartUnit", unit)
+            state = self._systemd.state(unit)
+            if not state.runs:
+                raise DriverError(f"{unit} is {state.active}, {self._systemd.why(unit)}")
+        self._folder.write_note(unit, str(desired.fields["sha256"]))
+
+    def _delete(self, operation: Operation) -> None:
+        path, unit = parts(operation.subject.key)  # type: ignore[union-attr]  # checked before
+        with suppress(FileNotFoundError), rooted.parent(self._root, path) as (folder, name):
+            rooted.sweep(folder, name)
+            seen = rooted.look(folder, name)
+            if seen is not None:
+                _still(seen, operation.observed)
+                self._folder.write_note(unit, "")
+                rooted.remove(folder, name)
+        if self._whole and systemd_runs():
+            self._systemd.refresh(unit)
+            self._systemd.job("TryRestartUnit", unit)
+        self._folder.forget_note(unit)
+
+    def _check_unit(self, unit: str) -> None:
+        if not self._whole:
+            return
+        if not systemd_runs():
+            raise DriverError(f"{unit} needs systemd as PID 1, and something else is")
+        state = self._systemd.state(unit)
+        if state.load != "loaded":
+            package = unit.removesuffix(".service")
+            raise DriverError(f"{unit} is {state.load}: install the Debian package {package}")
+
+
+def _still(seen: rooted.Seen | None, observed: object) -> None:
+    """Read again just before: what somebody wrote since the plan is theirs."""
+    planned = observed.fields.get("sha256") if isinstance(observed, Artifact) else None
+    if seen is None:
+        raise ValueError("it is gone since the plan was made")
+    if seen.type != "file" or seen.sha256 != planned:
+        raise ValueError("it changed since the plan was made")
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,144 @@
+"""What resources need to know of each other and of the world: interface names, the addresses on
+them, facts, and where files stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.address import address_key
+from holdfast.resources.facts import NOTHING_KNOWN, Facts
+from holdfast.resources.resource import Resource
+
+if TYPE_CHECKING:
+    from holdfast.resources.values import Address, Interface
+
+# Kinds that stand for a link, and may be named wherever an interface is asked for.
+LINK_KINDS = ("Interface", "PPPoEInterface", "DSLiteTunnel", "WireGuardInterface")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    facts: Facts = NOTHING_KNOWN
+    root: str = ""  # what `--root` puts before every path
+    by_kind: dict[str, list[Resource]] = field(default_factory=dict)
+    named: dict[tuple[str, str], Resource] = field(default_factory=dict)  # kind, name
+    ifnames: dict[str, str] = field(default_factory=dict)  # resource of a link kind -> kernel name
+    interfaces: dict[str, Resource] = field(default_factory=dict)  # kernel name -> Interface
+    links: dict[str, Resource] = field(default_factory=dict)  # kernel name -> any link kind
+    # Peer's kernel name -> the veth Interface that makes it.
+    veths: dict[str, Resource] = field(default_factory=dict)
+    # Family, prefix length -> network -> kernel name and address artifact.
+    subnets: dict[tuple[int, int], dict[int, list[tuple[str, Key]]]] = field(default_factory=dict)
+    # Address -> kernel name, address artifact.
+    hosts: dict[Address, list[tuple[str, Key]]] = field(default_factory=dict)
+    # Kernel name -> table of the VRF it is, or is a member of.
+    vrf_tables: dict[str, int] = field(default_factory=dict)
+
+    def of(self, *kinds: str) -> list[Resource]:
+        """All resources of these kinds, kind by kind."""
+        return [resource for kind in kinds for resource in self.by_kind.get(kind, ())]
+
+    def get(self, kind: str, name: str) -> Resource:
+        """A resource that is referred to; references must have been checked."""
+        return self.named[kind, name]
+
+    def under(self, path: str) -> str:
+        """An absolute path as programs have to be told it."""
+        return self.root + path
+
+    def addresses(self, ifname: str) -> Iterator[Interface]:
+        """The static addresses declared for a link, in the order declared."""
+        for resource in self.of("IPv4StaticAddress", "IPv6StaticAddress"):
+            if self.ifnames.get(resource.spec.interface) == ifname:
+                yield resource.spec.address
+
+    def ifname(self, name: str) -> str:
+        """The kernel name that a resource of a link kind stands for."""
+        return self.ifnames[name]
+
+    def device(self, name: str) -> str:
+        """As `ifname`; a name that no resource has is a kernel name itself."""
+        return self.ifnames.get(name, name)
+
+    def link_key(self, ifname: str) -> tuple[Key, ...]:
+        """The link artifact of a kernel name, if the configuration declares it."""
+        return (Key("link", ifname),) if ifname in self.links else ()
+
+    def covering(self, gateway: Address, ifname: str) -> Iterator[Key]:
+        """Declared addresses whose subnet holds a gateway, one of each subnet.
+
+        `ifname` "": on any link.
+        """
+        bits = 32 if gateway.version == 4 else 128
+        for (family, length), networks in self.subnets.items():
+            if family == gateway.version:
+                network = int(gateway) >> (bits - length) if length else 0
+                for dev, key in networks.get(network, ()):
+                    if ifname in ("", dev):
+                        yield key
+                        break
+
+    def holding(self, source: Address) -> Iterator[Key]:
+        """The declared address artifacts for exactly this address."""
+        for _dev, key in self.hosts.get(source, ()):
+            yield key
+
+
+def ifname_of(resource: Resource) -> str:
+    """The kernel name of the link that a resource of a link kind stands for."""
+    spec = resource.spec
+    match resource.kind:
+        case "PPPoEInterface":
+            return spec.ifname or f"ppp-{resource.name}"
+        case "DSLiteTunnel":
+            return spec.tunnel_name or resource.name
+        case "WireGuardInterface":
+            return spec.ifname or resource.name
+    return str(spec.ifname)
+
+
+def site_of(resources: Iterable[Resource], facts: Facts = NOTHING_KNOWN, root: str = "") -> Site:
+    found = Site(facts, root)
+    for resource in resources:
+        found.by_kind.setdefault(resource.kind, []).append(resource)
+        found.named.setdefault((resource.kind, resource.name), resource)
+    for resource in found.of(*LINK_KINDS):
+        ifname = ifname_of(resource)
+        found.ifnames.setdefault(resource.name, ifname)
+        found.links.setdefault(ifname, resource)
+    for resource in found.of("Interface"):
+        found.interfaces.setdefault(resource.spec.ifname, resource)
+        if resource.spec.veth is not None:
+            found.veths.setdefault(resource.spec.veth.peer, resource)
+    _add_vrfs(found)
+    for resource in found.of("IPv4StaticAddress", "IPv6StaticAddress"):
+        interface: Interface = resource.spec.address
+        dev = found.ifnames.get(resource.spec.interface)
+        if dev is not None:
+            _add(found, interface, dev)
+    return found
+
+
+def _add_vrfs(found: Site) -> None:
+    tables = {
+        resource.name: resource.spec.vrf.table
+        for resource in found.interfaces.values()
+        if resource.spec.vrf is not None
+    }
+    for ifname, resource in found.interfaces.items():
+        table = tables.get(resource.name) or tables.get(resource.spec.master)
+        if table is not None:
+            found.vrf_tables[ifname] = table
+
+
+def _add(found: Site, interface: Interface, dev: str) -> None:
+    key = address_key(interface, dev)
+    length = interface.network.prefixlen
+    bits = 32 if interface.version == 4 else 128
+    networks = found.subnets.setdefault((interface.version, length), {})
+    network = int(interface.ip) >> (bits - length) if length else 0
+    networks.setdefault(network, []).append((dev, key))
+    found.hosts.setdefault(interface.ip, []).append((dev, key))

@@ -1,0 +1,154 @@
+"""A daemon goes on, whatever goes wrong in a pass, and says a thing once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.agent import passes
+from holdfast.agent.health import HealthChecks
+from holdfast.agent.loop import Agent
+from holdfast.agent.passes import Done
+from holdfast.paths import Paths
+from holdfast.resources.facts import Verdict
+from holdfast.resources.health_check import HealthCheck
+from holdfast.resources.health_target import Target
+from holdfast.resources.resource import Resource
+from tests.namespace import Namespace
+from tests.safety.router import document
+
+ROUNDS = 5
+
+
+@pytest.fixture
+def file(netns: Namespace, root: Path) -> Path:
+    root.mkdir()
+    netns.veth("wan0", "far0")
+    file = root / "router.yaml"
+    address = "{interface: wan, address: 192.0.2.1/24}"
+    file.write_text(document({"Interface/wan": "{ifname: wan0}", "IPv4StaticAddress/wan": address}))
+    return file
+
+
+def run(
+    root: Path, file: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[..., Done]
+) -> list[str]:
+    """Some rounds of the timer with this for a pass, and then SIGTERM."""
+    said: list[str] = []
+    rounds = 0
+
+    def counted(*arguments: Any) -> Done:
+        nonlocal rounds
+        rounds += 1
+        if rounds == ROUNDS:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return work(rounds, *arguments)
+
+    monkeypatch.setattr(passes, "run", counted)
+    asyncio.run(asyncio.wait_for(Agent(Paths(root), file, said.append, interval=0.02).run(), 30))
+    assert rounds == ROUNDS
+    return said
+
+
+def test_exception_in_a_pass(
+    file: Path, root: Path, netns: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = passes.run
+
+    def broken(number: int, *arguments: Any) -> Done:
+        if number in (1, 2):
+            raise ValueError("a mistake")
+        return real(*arguments)
+
+    said = run(root, file, monkeypatch, broken)
+    assert [line for line in said if "a mistake" in line] == [
+        "the pass failed, which is a fault of Holdfast's: ValueError('a mistake') in broken"
+        f" (test_loop.py:{broken.__code__.co_firstlineno + 2})"
+    ]
+    assert "192.0.2.1/24" in netns.ip("addr show dev wan0")
+
+
+def test_troubles_are_said_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder where a lease should be cannot be read."""
+    (root / "run/holdfast/leases/wan0.4.lease").mkdir(parents=True)
+    real = passes.run
+    said = run(root, file, monkeypatch, lambda _number, *arguments: real(*arguments))
+    assert len([line for line in said if "could not be read" in line]) == 1
+
+
+def test_refusal_is_said_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger is of no use, and stays so."""
+    ledger = root / "var/lib/holdfast/state.db"
+    ledger.parent.mkdir(parents=True, mode=0o700)
+    ledger.touch(mode=0o600)
+    real = passes.run
+    said = run(root, file, monkeypatch, lambda _number, *arguments: real(*arguments))
+    assert len([line for line in said if "the ledger is empty" in line]) == 1
+
+
+def test_never_two_passes_at_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = passes.run
+    under_way: list[int] = []
+
+    def watched(number: int, *arguments: Any) -> Done:
+        assert not under_way
+        under_way.append(number)
+        os.kill(os.getpid(), signal.SIGHUP)
+        done = real(*arguments)
+        under_way.clear()
+        return done
+
+    said = run(root, file, monkeypatch, watched)
+    assert not [line for line in said if "fault" in line]
+    assert len([line for line in said if "read again" in line]) == ROUNDS - 1
+
+
+def check(**fields: Any) -> Resource:
+    spec = HealthCheck.read(
+        {"target": "192.0.2.1", "interval": "100ms", "timeout": "100ms", **fields}
+    )
+    return Resource("HealthCheck", "wan", spec, "x:1:1", 0)
+
+
+def test_check_that_fails_by_itself_says_nothing_of_its_target() -> None:
+    said: list[str] = []
+    changed: list[Verdict] = []
+
+    def target(_check: Resource) -> Target | str:
+        if said:
+            return "no gateway"
+        raise KeyError("wan0")
+
+    async def probing() -> None:
+        checks = HealthChecks(target, lambda _c, _n, verdict: changed.append(verdict), said.append)
+        checks.watch([check(unhealthyThreshold=1)])
+        async with asyncio.timeout(10):
+            while not changed:
+                await asyncio.sleep(0.01)
+        await checks.stop()
+
+    asyncio.run(probing())
+    assert said == ["HealthCheck/wan could not probe, a fault of Holdfast's: KeyError('wan0')"]
+    assert changed == [Verdict(False, "once: no gateway")]
+
+
+def test_verdicts_stand_until_there_are_others() -> None:
+    async def probing() -> None:
+        old = {"wan": Verdict(False, "before"), "gone": Verdict(False, "before")}
+        checks = HealthChecks(lambda _: "no gateway", lambda *_: None, print, old)
+        checks.watch([check()])
+        assert checks.verdicts == {"wan": Verdict(False, "before")}
+        checks.watch([check(interval="200ms")])
+        assert checks.verdicts == {"wan": Verdict(False, "before")}
+        checks.watch([])
+        checks.watch([check()])
+        assert checks.verdicts == {}
+        await checks.stop()
+
+    asyncio.run(probing())

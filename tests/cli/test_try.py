@@ -1,0 +1,75 @@
+"""`holdfast try`: a home router from nothing to a client that resolves names, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
+HOME = Path(__file__).parents[2] / "docs" / "examples" / "home.yaml"
+
+
+def attempt(file: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
+    """scratch: where it makes its throwaway folder, so that its processes can be told apart."""
+    return subprocess.run(
+        [HOLDFAST, "try", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+
+
+def processes(scratch: Path) -> set[str]:
+    """The command lines of everything that runs and names the folder."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(scratch) in words:
+            found.add(words)
+    return found
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("try")
+
+
+@pytest.fixture(scope="module")
+def tried(scratch: Path) -> subprocess.CompletedProcess[str]:
+    return attempt(HOME, scratch)
+
+
+def test_everything_converges(tried: subprocess.CompletedProcess[str]) -> None:
+    assert tried.returncode == 0, tried.stderr
+    assert "Pending" not in tried.stdout.partition("Every resource")[2]
+
+
+def test_a_client_gets_what_it_needs(tried: subprocess.CompletedProcess[str]) -> None:
+    said = tried.stdout.partition("What a client on lan")[2]
+    assert "router 192.168.1.1, DNS 192.168.1.1" in said
+    assert "192.168.1.1 answers" in said
+    assert "the provider behind eth0 answers" in said
+
+
+def test_nothing_is_left(tried: subprocess.CompletedProcess[str], scratch: Path) -> None:
+    assert "Nothing of this is left behind." in tried.stdout
+    assert processes(scratch) == set()
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_faulty_file_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "router.yaml"
+    file.write_text("kind: Router\n")
+    done = attempt(file, tmp_path)
+    assert done.returncode == 3
+    assert f"{file}:1:1" in done.stderr
+    assert not done.stdout

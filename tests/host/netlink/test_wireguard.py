@@ -1,0 +1,48 @@
+"""WireGuard links. What is told to them is in tests/host/test_wireguard_pass.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.engine.kinds.link import link
+from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.socket import NetlinkSocket
+from tests.host.netlink.drive import create, delete, look, run, see, succeed, update
+from tests.host.netlink.link_cases import NONCE
+from tests.lanes import covered_elsewhere, needs_link_type
+from tests.namespace import Namespace
+
+
+@pytest.fixture
+def driver(netns: Namespace) -> Iterator[LinkDriver]:
+    netns.veth("lan", "lanp")
+    sock = NetlinkSocket()
+    yield LinkDriver(sock)
+    sock.close()
+
+
+@pytest.mark.qemu
+def test_made_changed_and_deleted(driver: LinkDriver, netns: Namespace) -> None:
+    needs_link_type(netns, "wireguard")
+    wanted = link("wg0", {"type": "wireguard", "up": True, "mtu": 1380})
+    succeed(driver, create(wanted, NONCE))
+    seen = look(driver, wanted)
+    assert {name: seen.artifact.fields[name] for name in wanted.fields} == wanted.fields
+    assert (seen.nonce, seen.artifact.fields["mac"]) == (NONCE, "")
+    succeed(driver, update(link("wg0", {"mtu": 1420, "up": False}), seen.artifact))
+    after = look(driver, wanted).artifact
+    assert after.fields == {**seen.artifact.fields, "mtu": 1420, "up": False}
+    succeed(driver, delete(after))
+    assert see(driver, wanted) == {}
+
+
+@pytest.mark.uml
+def test_a_kernel_without_them_is_quoted(driver: LinkDriver) -> None:
+    wanted = link("wg0", {"type": "wireguard", "up": True})
+    (result,) = run(driver, create(wanted, NONCE))
+    if result.ok:
+        covered_elsewhere("uml", "this kernel has WireGuard links")
+    assert "Unknown device type" in result.failures[0].error
+    assert see(driver, wanted) == {}

@@ -1,0 +1,108 @@
+"""Blocks in files of others: the rest of the file is never touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine.artifact import Artifact
+from holdfast.engine.driver import Result, Scope
+from holdfast.engine.kinds.block import block
+from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
+from holdfast.host.blocks import BlockDriver
+from holdfast.paths import Paths
+
+OTHERS = "127.0.0.1 localhost\n# a comment\n::1 localhost"
+ENTRY = block("/etc/hosts", "hostname", b"127.0.1.1 edge\n")
+OTHER = block("/etc/hosts", "hostname", b"127.0.1.1 core\n")
+
+
+@pytest.fixture
+def hosts(root: Path) -> Path:
+    path = root / "etc/hosts"
+    path.parent.mkdir(parents=True)
+    path.write_text(OTHERS)
+    path.chmod(0o640)
+    return path
+
+
+def carry_out(root: Path, verb: Verb, subject: Artifact, observed: Artifact | None) -> Result:
+    driver = BlockDriver(Paths(root))
+    operation = Operation(verb, subject, ("Hostname/x",), "test", observed=observed)
+    (result,) = driver.apply([operation], lambda _done: None)
+    return result
+
+
+def seen(root: Path) -> Artifact | None:
+    found = BlockDriver(Paths(root)).observe(Scope(frozenset({ENTRY.key}))).sightings
+    return found[ENTRY.key][0].artifact if ENTRY.key in found else None
+
+
+def test_made_changed_and_removed(root: Path, hosts: Path) -> None:
+    assert seen(root) is None
+    assert carry_out(root, Verb.CREATE, ENTRY, None).ok
+    whole = f"{OTHERS}\n# BEGIN holdfast hostname\n127.0.1.1 edge\n# END holdfast hostname\n"
+    assert hosts.read_text() == whole
+    assert seen(root) == ENTRY
+    hosts.write_text(whole + "192.0.2.1 later\n")
+    assert carry_out(root, Verb.UPDATE, OTHER, ENTRY).ok
+    assert seen(root) == OTHER
+    assert carry_out(root, Verb.DELETE, OTHER, OTHER).ok
+    assert hosts.read_text() == f"{OTHERS}\n192.0.2.1 later\n"
+    assert hosts.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in hosts.parent.iterdir()] == ["hosts"]
+    assert carry_out(root, Verb.DELETE, OTHER, OTHER).ok  # already gone
+
+
+def test_a_file_that_was_not_there(root: Path) -> None:
+    assert seen(root) is None
+    assert carry_out(root, Verb.CREATE, ENTRY, None).ok
+    assert (root / "etc/hosts").stat().st_mode & 0o777 == 0o644
+    assert seen(root) == ENTRY
+
+
+def test_create_is_exclusive(root: Path, hosts: Path) -> None:
+    carry_out(root, Verb.CREATE, OTHER, None)
+    before = hosts.read_text()
+    result = carry_out(root, Verb.CREATE, ENTRY, None)
+    assert result.failures[0].exists
+    assert hosts.read_text() == before
+
+
+@pytest.mark.parametrize("verb", [Verb.UPDATE, Verb.DELETE])
+def test_what_somebody_changed_meanwhile_stays(root: Path, hosts: Path, verb: Verb) -> None:
+    carry_out(root, Verb.CREATE, ENTRY, None)
+    hosts.write_text(hosts.read_text().replace("edge", "mine"))
+    before = hosts.read_text()
+    result = carry_out(root, verb, ENTRY, ENTRY)
+    assert result.failures[0].error == "it changed since the plan was made"
+    assert hosts.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        "# BEGIN holdfast hostname\n",
+        "# END holdfast hostname\n",
+        "# END holdfast hostname\n# BEGIN holdfast hostname\n",
+        "# BEGIN holdfast hostname\nx\n# END holdfast hostname\n# BEGIN holdfast hostname\n",
+    ],
+)
+def test_marks_that_do_not_pair_are_unknown(root: Path, hosts: Path, marks: str) -> None:
+    hosts.write_text(f"{OTHERS}\n{marks}")
+    with pytest.raises(DriverError, match="do not come in one pair"):
+        seen(root)
+    assert not carry_out(root, Verb.CREATE, ENTRY, None).ok
+    assert hosts.read_text() == f"{OTHERS}\n{marks}"
+
+
+def test_links_are_not_followed(root: Path, hosts: Path) -> None:
+    target = root / "target"
+    hosts.rename(target)
+    hosts.symlink_to(target)
+    with pytest.raises(DriverError):
+        seen(root)
+    assert not carry_out(root, Verb.CREATE, ENTRY, None).ok
+    assert target.read_text() == OTHERS
