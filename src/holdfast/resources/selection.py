@@ -15,9 +15,9 @@ SOURCES = "packets from these prefixes"
 DESTINATIONS = "packets to these prefixes"
 # Up to this many prefixes, or pairs of them, are compared one by one. While a table is replaced a
 # set is without its elements for packets that are still in the old chains: up to one in 6 000 new
-# flows found no way with a table replaced 40 times a second. Each comparison makes up to three
-# expressions, of which the kernel takes 128 in a rule.
-_FEW = 32
+# flows found no way with a table replaced 40 times a second. Not more, because the kernel takes no
+# rule of more than 4 KiB, and of `outside` there is one: 32 of IPv6 are too many.
+_FEW = 16
 
 
 def prefixes(family: int) -> Shape:

@@ -51,7 +51,7 @@ class Systemd:
         seen = self._look(definition.name)
         if seen is not None and seen.mark != definition.mark:
             raise ValueError(f"{place(definition.name)} is another one since the plan was made")
-        state = self._units.started(unit_name(definition.name))
+        state = self._units.settled(unit_name(definition.name))
         unit, reload = self._of_process(definition.name, state, self._marked(definition.name)[0])
         if state.runs:
             self._record(definition, state.pid, unit, reload)

@@ -18,7 +18,6 @@ _SERVICE = "org.freedesktop.systemd1.Service"
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 # A job may have to wait for a program to end first.
 _JOB_TIMEOUT_S = 60.0
-_STARTING = ("start-pre", "start", "start-post")
 _PAUSE_S = 0.02
 
 
@@ -28,7 +27,6 @@ class State:
 
     load: str
     active: str
-    sub: str
     pid: int
     fragment: str
     stale: bool  # its file is not what was loaded
@@ -87,20 +85,22 @@ class SystemdUnits:
         return State(
             load=str(get(_UNIT, "LoadState")),
             active=str(get(_UNIT, "ActiveState")),
-            sub=str(get(_UNIT, "SubState")),
             pid=int(get(_SERVICE, "MainPID")),
             fragment=str(get(_UNIT, "FragmentPath")),
             stale=bool(get(_UNIT, "NeedDaemonReload")),
             enabled=str(get(_UNIT, "UnitFileState")) == "enabled",
         )
 
-    def started(self, unit: str) -> State:
-        """As it is once a start that is under way is over. One that is restarted meanwhile comes
-        up after RestartSec only, and the job for it is done before."""
+    def settled(self, unit: str) -> State:
+        """As it is once the jobs that others asked for are over. One that is restarted while it
+        starts comes up after RestartSec only, and the job for it is done before."""
+        (path,) = self.ask("LoadUnit", "s", unit)
         deadline = time.monotonic() + _JOB_TIMEOUT_S
-        while (found := self.state(unit)).sub in _STARTING and time.monotonic() < deadline:
+        while self._bus.call(_TO, path, _PROPERTIES, "Get", "ss", _UNIT, "Job")[0][0] != 0:
+            if time.monotonic() > deadline:
+                raise DriverError(f"{unit} has had a job under way for {_JOB_TIMEOUT_S:g} s")
             time.sleep(_PAUSE_S)
-        return found
+        return self.state(unit)
 
     def last_words(self, unit: str) -> str:
         """What it printed last, by the journal."""
