@@ -35,7 +35,7 @@ test-host: $(DEV) packages-test ## the host lane: everything, on the machine's o
 
 .PHONY: test-uml
 test-uml: $(DEV) packages-test ## the uml lane: tests marked uml, under user-mode Linux
-	@UML_TIMEOUT=900 tools/uml-run $(PYTEST) -p no:cacheprovider -m uml
+	@UML_TIMEOUT=2400 tools/uml-run $(PYTEST) -p no:cacheprovider -m uml
 
 .PHONY: test-systemd
 test-systemd: $(DEV) packages-test ## the systemd lane: tests marked systemd, where PID 1 is systemd

@@ -24,13 +24,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from holdfast.engine import bulk_planner, decide, ownership
+from holdfast.engine import bulk_planner, decide, diff, ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
-from holdfast.engine.observed import Observed
+from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import depths, rank
 from holdfast.engine.plan import Held, Orphan, Plan
 from holdfast.engine.policy import Policy
@@ -133,8 +133,7 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
         return
     sightings = draft.observed.sightings.get(key, ())
     if intent.action is Action.OBSERVE:
-        if not sightings:
-            draft.hold(intent, f"{key} is not there yet")
+        _await(intent, kind, sightings, draft)
         return
     if intent.action is Action.DELETE:
         decide.absent(want, kind, sightings, draft)
@@ -150,6 +149,19 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
     decide.ensure(want, kind, sightings, draft)
     if objection:
         draft.blocked.append(Held(intent.owner, intent.origin, objection, key))
+
+
+def _await(intent: Intent, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> None:
+    """Others make it; the fields declared of it are what dependants need: a link that is up."""
+    key = intent.artifact.key
+    if not sightings:
+        draft.hold(intent, f"{key} is not there yet")
+        return
+    seen = sightings[0].artifact.fields
+    lacking = () if kind.setting else diff.changes(kind, intent.artifact.fields, seen)
+    if lacking:
+        fields = ", ".join(change.field for change in lacking)
+        draft.hold(intent, f"{key} is there, but not yet as it has to be ({fields})")
 
 
 def _with_waiting_owners(want: Wanted, draft: Draft) -> Wanted:

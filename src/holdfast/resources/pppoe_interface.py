@@ -190,7 +190,8 @@ def _quoted(word: str) -> str:
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: PPPoEInterface = resource.spec
     name = site.ifname(resource.name)
-    yield Intent(resource.id, link(name, {}), resource.place, Action.OBSERVE)
+    # pppd makes the link when it starts, and sets it up once the session is.
+    yield Intent(resource.id, link(name, {"up": True}), resource.place, Action.OBSERVE)
     if spec.managed is False:
         return
     path = f"/etc/holdfast/pppoe-{resource.name}.options"
