@@ -70,10 +70,7 @@ async def _ping(target: Target) -> str:
     token = secrets.token_bytes(16)
     with _socket(target, socket.SOCK_RAW, protocol) as sock:
         if target.family == 6:
-            # Everything but echo replies stays out; the kernel also fills in the checksum.
-            blocked = bytearray(b"\xff" * 32)
-            blocked[reply // 8] &= ~(1 << reply % 8) & 0xFF
-            sock.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, bytes(blocked))
+            let_in(sock, reply)  # the kernel also fills in the checksum
         head = struct.pack("!BBHHH", request, 0, 0, os.getpid() & 0xFFFF, 1)
         if target.family == 4:
             head = head[:2] + struct.pack("!H", _checksum(head + token)) + head[4:]
@@ -87,6 +84,13 @@ async def _ping(target: Target) -> str:
                 sender = source[0].partition("%")[0]
                 if sender == str(target.address):
                     return ""
+
+
+def let_in(sock: socket.socket, kind: int) -> None:
+    """Of all ICMPv6 messages, only those of one kind reach a raw socket."""
+    blocked = bytearray(b"\xff" * 32)
+    blocked[kind // 8] &= ~(1 << kind % 8) & 0xFF
+    sock.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, bytes(blocked))
 
 
 def _checksum(data: bytes) -> int:

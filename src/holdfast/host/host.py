@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
@@ -15,6 +14,7 @@ from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
 from holdfast.host import hostname
 from holdfast.host.blocks import BlockDriver
+from holdfast.host.facts import clock
 from holdfast.host.files import FileDriver
 from holdfast.host.hostname import HostnameDriver
 from holdfast.host.netlink.addresses import AddressDriver
@@ -111,7 +111,6 @@ class LinuxHost:
 
 def read_epoch() -> str:
     """Kernel objects live as long as the boot and the network namespace they are in."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with socket.socket(socket.AF_UNIX) as probe:
         cookie = probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
-    return f"{boot}/{int.from_bytes(cookie, sys.byteorder)}"
+    return f"{clock.boot_id()}/{int.from_bytes(cookie, sys.byteorder)}"

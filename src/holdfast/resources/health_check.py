@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from holdfast.resources.dns_name import domain
 from holdfast.resources.durations import duration
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
 from holdfast.resources.shape import (
@@ -27,7 +28,6 @@ _FIELDS = {
     "host": ("http",),
     "queryName": ("dns",),
 }
-_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 
 
 def parse_path(text: str) -> str:
@@ -35,13 +35,6 @@ def parse_path(text: str) -> str:
     if not re.fullmatch(r"/[!-~]*", text):
         raise ValueError(f"{text!r} is not a path such as /health: ASCII without blanks, after '/'")
     return text
-
-
-def parse_domain(text: str) -> str:
-    name = text.removesuffix(".")
-    if len(name) > 253 or not re.fullmatch(rf"{_LABEL}(?:\.{_LABEL})*", name):
-        raise ValueError(f"{text!r} is not a domain name such as www.example.net")
-    return name
 
 
 class HealthCheck(Spec):
@@ -78,12 +71,8 @@ class HealthCheck(Spec):
     path: str | None = optional(
         parsed(parse_path, "path", {"pattern": "^/[!-~]*$"}), "for `http`; / where not given"
     )
-    host: str | None = optional(
-        parsed(parse_domain, "domain name"), "for `http`: the Host header, else the address"
-    )
-    query_name: str | None = optional(
-        parsed(parse_domain, "domain name"), "for `dns`, which needs it: the name to look up"
-    )
+    host: str | None = optional(domain(), "for `http`: the Host header, else the address")
+    query_name: str | None = optional(domain(), "for `dns`, which needs it: the name to look up")
     interval: float = optional(duration(0.1, _HOUR), "from one probe to the next", default=60.0)
     timeout: float = optional(duration(0.01, 60.0), "how long to wait for an answer", default=3.0)
     healthy_threshold: int = optional(

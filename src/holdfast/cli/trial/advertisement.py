@@ -8,10 +8,11 @@ import time
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 
+from holdfast.agent.probes import let_in
+
 _SOLICITATION, _ADVERTISEMENT = 133, 134
 _PREFIX, _MTU, _RDNSS = 3, 5, 25
 _ALL_ROUTERS = "ff02::2"
-_ICMP6_FILTER = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,7 @@ class Advertisement:
 def ask(ifname: str, timeout: float) -> Advertisement | None:
     index = socket.if_nametoindex(ifname)
     with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as sock:
-        blocked = bytearray(b"\xff" * 32)
-        blocked[_ADVERTISEMENT // 8] &= ~(1 << _ADVERTISEMENT % 8) & 0xFF
-        sock.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, bytes(blocked))
+        let_in(sock, _ADVERTISEMENT)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, ifname.encode())
         # Others are told apart from neighbours by it: a router on the link has lost none.
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
