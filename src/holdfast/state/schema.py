@@ -68,5 +68,66 @@ CREATE TABLE notes (
 
 _VERSION_2 = "ALTER TABLE claims ADD COLUMN revert INTEGER NOT NULL DEFAULT 0"
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2)
+# Parts of sources other than the startup file; what their plugins did; actions of providers; an
+# apply that waits to be confirmed; configurations that were reverted and so are not applied again
+# by themselves. resources, directives, action_plans, plan, result, before hold JSON.
+_VERSION_3 = """
+CREATE TABLE parts (
+    source TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    observed REAL NOT NULL,
+    expires REAL,
+    digest TEXT NOT NULL,
+    resources TEXT NOT NULL,
+    directives TEXT NOT NULL,
+    action_plans TEXT NOT NULL,
+    PRIMARY KEY (source, generation)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE plugin_runs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    plugin TEXT NOT NULL,
+    trigger TEXT NOT NULL,
+    started REAL NOT NULL,
+    seconds REAL NOT NULL,
+    outcome TEXT NOT NULL,
+    generation INTEGER,
+    reason TEXT NOT NULL,
+    stderr TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE actions (
+    idempotency_key TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    created REAL NOT NULL,
+    changed REAL NOT NULL,
+    plan TEXT NOT NULL,
+    result TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE confirmations (
+    generation INTEGER PRIMARY KEY,
+    state TEXT NOT NULL,
+    started REAL NOT NULL,
+    deadline REAL NOT NULL,
+    boot TEXT NOT NULL,
+    monotonic_deadline REAL NOT NULL,
+    before INTEGER NOT NULL,
+    reverse BLOB NOT NULL,
+    probes TEXT NOT NULL,
+    reason TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE latches (
+    digest TEXT PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    time REAL NOT NULL,
+    reason TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 VERSION = len(MIGRATIONS)

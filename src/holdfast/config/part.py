@@ -1,0 +1,62 @@
+"""Parts: what a source other than the startup file contributes, for as long as it is in force."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+# A document of a resource as its source sent it: apiVersion, kind, metadata, spec.
+Raw = Mapping[str, Any]
+
+
+class Target(NamedTuple):
+    """The identity of a resource. Targets are exact: there are no wildcards."""
+
+    api_version: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    op: str  # "mask" is the only one there is
+    target: Target
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    source: str  # "Plugin/oci-inventory", "Owner/ci", "Manager/main"
+    generation: int  # within the source, always rising
+    observed: float  # seconds since 1970
+    expires: float | None  # None: in force until it is withdrawn
+    resources: tuple[Raw, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    # Proposals for providers. They never enter the effective config.
+    action_plans: tuple[Raw, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.replace('/', '-')}-{self.generation}"
+
+    @property
+    def ref(self) -> str:
+        """How masks and events name it: `Plugin/oci-inventory#12`."""
+        return f"{self.source}#{self.generation}"
+
+    @property
+    def digest(self) -> str:
+        """Of what it contributes to the configuration; when it was observed is no part of it."""
+        directives = [[d.op, *d.target, d.reason] for d in self.directives]
+        payload = {"resources": list(self.resources), "directives": directives}
+        text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
+        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+    def expired(self, now: float) -> bool:
+        return self.expires is not None and now >= self.expires
