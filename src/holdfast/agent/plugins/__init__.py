@@ -1,0 +1,1 @@
+"""Plugins: programs of others that contribute parts, kept at arm's length."""
