@@ -9,6 +9,7 @@ those marked `qemu` under QEMU, on a kernel that has WireGuard as well.
 from __future__ import annotations
 
 import os
+import shutil
 
 import pytest
 
@@ -31,6 +32,14 @@ def needs(condition: object, what: str) -> None:
     __tracebackhide__ = True  # so that pytest names the test's line, not this one
     if not condition:
         pytest.skip(f"needs {what}")
+
+
+def needs_programs(*programs: str) -> None:
+    """Skip a test of programs that this machine's distribution may not offer."""
+    __tracebackhide__ = True
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    lacking = [program for program in programs if shutil.which(program, path=path) is None]
+    needs(not lacking, f"{', '.join(lacking)}, which tools/debian-packages test would install")
 
 
 def covered_elsewhere(lane: str, reason: str) -> None:

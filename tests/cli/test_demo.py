@@ -16,6 +16,11 @@ from tests import lanes
 from tests.cli.conftest import COMMAND
 
 NOBODY = 65534
+# The packages where a normal user may read them, seen by nobody else.
+_OPENED = """
+mount --bind "$1" /mnt && mount --bind "$2" /media && shift 2 || exit
+exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+"""
 
 
 def _links() -> str:
@@ -34,29 +39,32 @@ def _run(
         env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"} | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,  # under QEMU
         check=False,
     )
 
 
 def _demo(user: int, **environment: str) -> subprocess.CompletedProcess[str]:
-    """With the installed command; where its interpreter is in a folder that a normal user may not
-    enter, with the system's own interpreter and the same packages."""
+    """With the installed command; where it or its interpreter is in a folder that a normal user may
+    not enter, with the system's own interpreter and the same packages."""
     try:
         return _run([COMMAND, "demo"], user, environment)
     except PermissionError:
-        packages = f"{Path(holdfast.__file__).parents[1]}:{sysconfig.get_path('purelib')}"
-        environment["PYTHONPATH"] = packages
+        packages = (str(Path(holdfast.__file__).parents[1]), sysconfig.get_path("purelib"))
+        environment["PYTHONPATH"] = "/mnt:/media"
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         own = ["/usr/bin/python3", "-c", f"import sys; sys.exit(sys.version[:4] != '{version}')"]
         lanes.needs(
             _run(own, user, environment).returncode == 0,
             f"a Python {version} that a normal user may start",
         )
-        return _run(["/usr/bin/python3", "-m", "holdfast", "demo"], user, environment)
+        opened = ["unshare", "--mount", "sh", "-c", _OPENED, "sh", *packages]
+        return _run([*opened, "/usr/bin/python3", "-m", "holdfast", "demo"], 0, environment)
 
 
-@pytest.mark.parametrize("user", [0, NOBODY], ids=["root", "nobody"])
+@pytest.mark.parametrize(
+    "user", [pytest.param(0, id="root"), pytest.param(NOBODY, id="nobody", marks=pytest.mark.uml)]
+)
 def test_the_demo_holds_and_leaves_nothing_behind(user: int) -> None:
     before = _links()
     # Not pytest's folder, which only the user who runs the tests may enter.
@@ -65,7 +73,8 @@ def test_the_demo_holds_and_leaves_nothing_behind(user: int) -> None:
         done = _demo(user, TMPDIR=folder)
         left = list(Path(folder).iterdir())
     if user and "could not be made" in done.stderr:
-        lanes.needs(False, "user namespaces for normal users")
+        # Ubuntu forbids them by AppArmor, which the kernels of other lanes do not load.
+        lanes.covered_elsewhere("uml", "normal users may have no user namespaces here")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Everything held." in done.stdout
     assert "✗" not in done.stdout

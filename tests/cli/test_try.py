@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
-HOME = Path(__file__).parents[2] / "docs" / "examples" / "home.yaml"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
 def attempt(file: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
@@ -45,7 +46,12 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tried(scratch: Path) -> subprocess.CompletedProcess[str]:
-    return attempt(HOME, scratch)
+    return attempt(EXAMPLES / "home.yaml", scratch)
+
+
+@pytest.fixture(scope="module")
+def tried6(scratch: Path) -> subprocess.CompletedProcess[str]:
+    return attempt(EXAMPLES / "ipv6.yaml", scratch)
 
 
 def test_everything_converges(tried: subprocess.CompletedProcess[str]) -> None:
@@ -60,6 +66,26 @@ def test_a_client_gets_what_it_needs(tried: subprocess.CompletedProcess[str]) ->
     assert "the provider behind eth0 answers" in said
 
 
+def test_a_prefix_is_delegated(tried6: subprocess.CompletedProcess[str]) -> None:
+    assert tried6.returncode == 0, tried6.stderr
+    resources = tried6.stdout.partition("Every resource")[2]
+    assert "Pending" not in resources
+    assert re.search(r"Healthy +IPv6PrefixDelegation/wan", resources)
+    assert re.search(r"Healthy +IPv6DHCPAddress/wan", resources)
+
+
+def test_a_client_has_an_address_of_the_delegated_prefix(
+    tried6: subprocess.CompletedProcess[str],
+) -> None:
+    said = tried6.stdout.partition("What a client on lan")[2]
+    prefix = re.search(r"prefix (2001:db8:8\d*:)\d*:?:/64", said)
+    assert prefix is not None, said
+    assert f"address  {prefix[1]}" in said
+    assert "fd5e:6f1d:2c0a::1 answers" in said
+    assert "the provider behind eth0 answers over IPv6" in said
+
+
+@pytest.mark.usefixtures("tried6")
 def test_nothing_is_left(tried: subprocess.CompletedProcess[str], scratch: Path) -> None:
     assert "Nothing of this is left behind." in tried.stdout
     assert processes(scratch) == set()

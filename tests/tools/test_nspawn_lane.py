@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lanes import covered_elsewhere, current, needs
+from tests.lanes import covered_elsewhere, current, needs_programs
 
 _PROJECT = Path(__file__).parents[2]
 
@@ -24,7 +24,7 @@ def test_the_lane_runs_systemd_on_a_read_only_tree() -> None:
 
 
 def _nspawn_run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    needs(Path("/usr/bin/systemd-nspawn").exists(), "the package systemd-container")
+    needs_programs("systemd-nspawn", "debootstrap")
     return subprocess.run(
         [_PROJECT / "tools" / "nspawn-run", *command],
         env=os.environ | environment,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.lanes import covered_elsewhere
+from tests.lanes import covered_elsewhere, needs_programs
 from tests.wan.isp import wait_for
 
 _AF_PPPOX = 24
@@ -28,6 +28,7 @@ def needs_pppoe() -> None:
         socket.socket(_AF_PPPOX, socket.SOCK_STREAM, 0).close()
     except OSError:
         covered_elsewhere("uml", "this kernel has no PPPoE")
+    needs_programs("pppd", "pppoe-server")
 
 
 @dataclass(slots=True)

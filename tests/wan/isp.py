@@ -16,8 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.lanes import needs_programs
+
 NEAR, FAR = "wan0", "isp0"  # the router's end, the provider's
-_HOLD = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib && mkdir /run/kea /var/lib/kea"
+# A copy of Kea: AppArmor knows the one in /usr/sbin by its path, and lets it read no file of ours.
+_HOLD = (
+    "mount -t tmpfs none /run && mount -t tmpfs none /var/lib && mkdir /run/kea /var/lib/kea"
+    " && cp /usr/sbin/kea-dhcp4 /usr/sbin/kea-dhcp6 /run"
+)
 _STARTED = {"kea-dhcp4": "DHCP4_STARTED", "kea-dhcp6": "DHCP6_STARTED"}
 
 
@@ -39,6 +45,7 @@ def dhcp4(lifetime: int) -> dict[str, Any]:
         "ntp-servers": "203.0.113.123",
     }
     subnet = {
+        "id": 1,
         "subnet": "203.0.113.0/24",
         "pools": [{"pool": "203.0.113.100 - 203.0.113.100"}],
         "option-data": [{"name": name, "data": data} for name, data in options.items()],
@@ -55,6 +62,7 @@ def dhcp6(lifetime: int, prefixes: str, delegated: int) -> dict[str, Any]:
     }
     network, _, length = prefixes.partition("/")
     subnet = {
+        "id": 1,
         "subnet": "2001:db8:ffff::/64",
         "interface": FAR,
         "pools": [{"pool": "2001:db8:ffff::100-2001:db8:ffff::100"}],
@@ -100,7 +108,8 @@ class Provider:
         log = self.folder / f"{program}.log"
         log.unlink(missing_ok=True)
         with log.open("wb") as out:
-            command = [*self._inside, program, *arguments]
+            command = [*self._inside, f"/run/{program}" if program in _STARTED else program]
+            command += arguments
             self.servers[program] = subprocess.Popen(command, stdout=out, stderr=out)
         wanted = _STARTED.get(program, "")
         wait_for(lambda: wanted in log.read_text(), f"{program} runs")
@@ -139,6 +148,7 @@ class Provider:
 @contextmanager
 def provider(folder: Path) -> Iterator[Provider]:
     """Called in the router's namespace, which it gives the link `wan0`."""
+    needs_programs("kea-dhcp4", "kea-dhcp6", "radvd", "dhcpcd")
     folder.mkdir()
     held = ["unshare", "--net", "--mount", "sh", "-c", f"{_HOLD} && echo && exec sleep 600"]
     with subprocess.Popen(held, stdout=subprocess.PIPE) as holder:

@@ -278,9 +278,10 @@ def test_pppd_takes_every_option(isp: Concentrator, router: Router, more: dict[s
     del isp  # nobody answers
     router.apply(WAN, session(**more))
     command = ["pppd", "dryrun", "file", str(router.options)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # pppd 2.5.2 says where an option is from out of memory that it has given back.
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = set(re.findall(r"^(.+?)\t\t# \(from .*options\)$", done.stdout, re.MULTILINE))
+    found = set(re.findall(r"^(.+?)\t\t# \(from ", done.stdout, re.MULTILINE))
     wanted = {"ifname ppp-home", "noauth", "noipdefault", "hide-password", "wan0"}
     wanted |= {"user " + USER.replace("\\", "\\\\").replace('"', '\\"'), "password ??????"}
     if more:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
-from ipaddress import ip_address
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address
 
 from holdfast.agent.probes import probe
 from holdfast.cli import namespaces
 from holdfast.cli.trial import advertisement, dhcp, ground
 from holdfast.cli.trial.ground import Ground, Lan
+from holdfast.errors import HoldfastError
 from holdfast.resources.durations import format_duration
 from holdfast.resources.health_target import Target
 
+_HOST = 0x1000  # the client's own part of its IPv6 addresses
 _OFFER_S, _ADVERTISEMENT_S, _ANSWER_S = 6.0, 4.0, 2.0
 
 
@@ -27,7 +29,11 @@ def look(lan: Lan, laid: Ground) -> list[tuple[str, str]]:
         try:
             os.close(reader)
             namespaces.join_network(ground.place(ground.CLIENTS))
-            found = list(_findings(lan, laid))
+            found: list[tuple[str, str]] = []
+            try:
+                found.extend(_findings(lan, laid))
+            except (HoldfastError, OSError) as error:
+                found.append(("problem", str(error)))
             os.write(writer, json.dumps(found).encode())
             code = 0
         finally:
@@ -44,23 +50,48 @@ def _findings(lan: Lan, laid: Ground) -> Iterator[tuple[str, str]]:
     yield "DHCP", _offered(offer)
     heard = advertisement.ask(lan.far, _ADVERTISEMENT_S)
     yield "IPv6", _heard(heard)
-    if offer is None or offer.router is None:
-        return
-    _configure(lan, offer)
-    for server in offer.dns[:1]:
+    if offer is not None and offer.router is not None:
+        _configure(lan, offer)
+        yield from _names(offer.dns)
+        yield from _beyond(laid, 4)
+    if heard is not None and heard.lifetime_s and heard.prefixes:
+        own = _configure6(lan, heard)
+        yield "address", ", ".join(map(str, own))
+        yield from _names(heard.dns)
+        yield from _beyond(laid, 6)
+
+
+def _names(servers: Sequence[IPv4Address | IPv6Address]) -> Iterator[tuple[str, str]]:
+    for server in servers[:1]:
         target = Target("dns", server, port=53, name="www.example.net")
         problem = asyncio.run(probe(target, _ANSWER_S))
         yield "names", problem or f"{server} answers"
+
+
+def _beyond(laid: Ground, version: int) -> Iterator[tuple[str, str]]:
     for uplink in laid.uplinks:
-        target = Target("ping", ip_address(uplink.gateway))
-        problem = asyncio.run(probe(target, _ANSWER_S))
-        yield "beyond", problem or f"the provider behind {uplink.nic.ifname} answers"
+        gateway = uplink.gateway if version == 4 else uplink.gateway6
+        problem = asyncio.run(probe(Target("ping", ip_address(gateway)), _ANSWER_S))
+        how = f"the provider behind {uplink.nic.ifname} answers"
+        yield "beyond", problem or (how if version == 4 else f"{how} over IPv6")
 
 
 def _configure(lan: Lan, offer: dhcp.Offer) -> None:
     address = f"{offer.address}/{offer.prefix_length}"
     ground.run("ip", "address", "add", address, "dev", lan.far)
-    ground.run("ip", "route", "add", "default", "via", str(offer.router), "dev", lan.far)
+    # A client on another LAN of the router may have been here before.
+    ground.run("ip", "route", "replace", "default", "via", str(offer.router), "dev", lan.far)
+
+
+def _configure6(lan: Lan, heard: advertisement.Advertisement) -> list[IPv6Interface]:
+    """An address of each prefix, as a client makes it for itself."""
+    own = [IPv6Interface((prefix[_HOST], prefix.prefixlen)) for prefix in heard.prefixes]
+    for address in own:
+        ground.run("ip", "address", "add", str(address), "dev", lan.far, "nodad")
+    router = ("via", heard.router, "dev", lan.far)
+    # Before those that the kernel makes of advertisements by itself.
+    ground.run("ip", "-6", "route", "replace", "default", *router, "metric", "1")
+    return own
 
 
 def _offered(offer: dhcp.Offer | None) -> str:

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path
 
 from holdfast.cli import namespaces
+from holdfast.cli.trial import dhcp6
 from holdfast.cli.trial.roles import Nic
 from holdfast.errors import HoldfastError
 
@@ -69,7 +71,8 @@ def lay(nics: Iterable[Nic], scratch: Path) -> Ground:
 
 
 def _serve(uplinks: Sequence[Uplink], scratch: Path) -> bool:
-    """dnsmasq as a provider: addresses by DHCP and advertisement, and an answer to every name."""
+    """dnsmasq as a provider: addresses by DHCP and advertisement, and an answer to every name. What
+    DHCPv6 lends comes from a server of our own."""
     program = shutil.which("dnsmasq", path=_PATH)
     if program is None or not uplinks:
         return False
@@ -85,12 +88,24 @@ def _serve(uplinks: Sequence[Uplink], scratch: Path) -> bool:
         lines += [
             f"interface={uplink.far}",
             f"dhcp-range={base}.100,{base}.199,255.255.255.0,1h",
-            f"dhcp-range=::100,::1ff,constructor:{uplink.far},slaac,64,1h",
+            f"dhcp-range=::,constructor:{uplink.far},ra-only,64,1h",
         ]
     config = scratch / "provider.conf"
     config.write_text("\n".join(lines) + "\n")
     inside(UPSTREAM, program, f"--conf-file={config}")
+    dhcp6.serve(
+        [_link6(number, uplink) for number, uplink in enumerate(uplinks)],
+        lambda: namespaces.join_network(place(UPSTREAM)),
+        lambda prefix, client, ifname: run(
+            "ip", "-6", "route", "replace", str(prefix), "via", client, "dev", ifname
+        ),
+    )
     return True
+
+
+def _link6(number: int, uplink: Uplink) -> dhcp6.Link:
+    pool = IPv6Network((0x20010DB8_8000 + 16 * number << 80, 44))
+    return dhcp6.Link(uplink.far, IPv6Address(uplink.gateway6), pool)
 
 
 def run(*command: str) -> None:

@@ -137,6 +137,8 @@ class DropinDriver:
                 rooted.replace(folder, name, desired.payload, _MODE, seen)
         if self._whole:
             self._systemd.ask("EnableUnitFiles", "asbb", [unit], False, False)
+            # Or systemd 257 says of every unit, from then on, that it wants to be loaded again.
+            self._systemd.ask("Reload")
             self._systemd.refresh(unit)
             self._systemd.job("RestartUnit", unit)
             state = self._systemd.state(unit)

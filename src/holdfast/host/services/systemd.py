@@ -38,6 +38,10 @@ class Systemd:
 
     def create(self, definition: Definition) -> int:
         state = self._units.state(unit_name(definition.name))
+        if state.load != "not-found" and not self._marked(definition.name)[1]:
+            # The end of a removal that was cut short: the file went, and systemd was not told.
+            self._units.ask("Reload")
+            state = self._units.state(unit_name(definition.name))
         if state.load != "not-found" or state.active not in ("inactive", "failed"):
             where = state.fragment or f"a unit that is {state.active}"
             raise FileExistsError(f"{unit_name(definition.name)} is there already: {where}")
@@ -139,8 +143,9 @@ class Systemd:
     def _run(self, definition: Definition, *, restart: bool) -> int:
         """Makes systemd do as the unit file says."""
         name = definition.name
-        self._units.ask("Reload")
         self._units.ask("EnableUnitFiles", "asbb", [unit_name(name)], False, True)
+        # After it: from then on systemd 257 says of every unit that it wants to be loaded again.
+        self._units.ask("Reload")
         state = self._units.state(unit_name(name))
         if not state.runs or restart:
             self._units.refresh(unit_name(name))
