@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import hypothesis
 import pytest
@@ -20,6 +21,15 @@ def netns() -> Iterator[Namespace]:
     """The test, and what it starts, in network and UTS namespaces of their own."""
     with private_namespaces() as namespace:
         yield namespace
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that others may walk through: those that pytest offers are closed to all but their owner,
+    by every pytest that starts, and plugins run as nobody."""
+    with TemporaryDirectory(prefix="holdfast-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.agent.judgement import Judge
+from holdfast.agent.health.judgement import Judge
 
 
 def hear(judge: Judge, outcomes: str) -> list[bool | None]:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import passes
-from holdfast.agent.health import HealthChecks
+from holdfast.agent.configuration import Configuration, Read
+from holdfast.agent.health.checks import HealthChecks
 from holdfast.agent.loop import Agent
-from holdfast.agent.passes import Done
+from holdfast.agent.passes import Done, Reconciler
 from holdfast.paths import Paths
 from holdfast.resources.facts import Verdict
 from holdfast.resources.health_check import HealthCheck
@@ -24,6 +24,7 @@ from tests.namespace import Namespace
 from tests.safety.router import document
 
 ROUNDS = 5
+CHECK = "{target: 192.0.2.254, interface: wan, interval: 60s}"
 
 
 @pytest.fixture
@@ -37,20 +38,30 @@ def file(netns: Namespace, root: Path) -> Path:
 
 
 def run(
-    root: Path, file: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[..., Done]
+    root: Path,
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    work: Callable[..., Done],
+    count: Callable[[pytest.MonkeyPatch, Callable[[], None]], None] | None = None,
 ) -> list[str]:
     """Some rounds of the timer with this for a pass, and then SIGTERM."""
     said: list[str] = []
     rounds = 0
 
-    def counted(*arguments: Any) -> Done:
+    def told() -> None:
         nonlocal rounds
         rounds += 1
         if rounds == ROUNDS:
             os.kill(os.getpid(), signal.SIGTERM)
-        return work(rounds, *arguments)
 
-    monkeypatch.setattr(passes, "run", counted)
+    def counted(*arguments: Any, **options: Any) -> Done:
+        if count is None:
+            told()
+        return work(rounds, *arguments, **options)
+
+    monkeypatch.setattr(Reconciler, "full", counted)
+    if count is not None:
+        count(monkeypatch, told)
     asyncio.run(asyncio.wait_for(Agent(Paths(root), file, said.append, interval=0.02).run(), 30))
     assert rounds == ROUNDS
     return said
@@ -59,12 +70,12 @@ def run(
 def test_exception_in_a_pass(
     file: Path, root: Path, netns: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = passes.run
+    real = Reconciler.full
 
-    def broken(number: int, *arguments: Any) -> Done:
+    def broken(number: int, *arguments: Any, **options: Any) -> Done:
         if number in (1, 2):
             raise ValueError("a mistake")
-        return real(*arguments)
+        return real(*arguments, **options)
 
     said = run(root, file, monkeypatch, broken)
     assert [line for line in said if "a mistake" in line] == [
@@ -76,9 +87,12 @@ def test_exception_in_a_pass(
 
 def test_troubles_are_said_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder where a lease should be cannot be read."""
+    file.write_text(document({"Interface/wan": "{ifname: wan0}", "HealthCheck/wan": CHECK}))
     (root / "run/holdfast/leases/wan0.4.lease").mkdir(parents=True)
-    real = passes.run
-    said = run(root, file, monkeypatch, lambda _number, *arguments: real(*arguments))
+    real = Reconciler.full
+    said = run(
+        root, file, monkeypatch, lambda _number, *arguments, **options: real(*arguments, **options)
+    )
     assert len([line for line in said if "could not be read" in line]) == 1
 
 
@@ -87,20 +101,36 @@ def test_refusal_is_said_once(file: Path, root: Path, monkeypatch: pytest.Monkey
     ledger = root / "var/lib/holdfast/state.db"
     ledger.parent.mkdir(parents=True, mode=0o700)
     ledger.touch(mode=0o600)
-    real = passes.run
-    said = run(root, file, monkeypatch, lambda _number, *arguments: real(*arguments))
-    assert len([line for line in said if "the ledger is empty" in line]) == 1
+    said = run(root, file, monkeypatch, _never, _read_alone)
+    refused = [line for line in said if line.startswith("the pass was not carried out")]
+    assert len(refused) == 1
+    assert "the ledger is empty" in refused[0]
+
+
+def _never(*_arguments: Any, **_options: Any) -> Done:
+    raise AssertionError("a pass without a ledger")
+
+
+def _read_alone(monkeypatch: pytest.MonkeyPatch, told: Callable[[], None]) -> None:
+    """Rounds are counted by how often the configuration is read: no pass comes of it."""
+    real = Configuration.read
+
+    def counted(*arguments: Any, **options: Any) -> Read:
+        told()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(Configuration, "read", counted)
 
 
 def test_never_two_passes_at_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = passes.run
+    real = Reconciler.full
     under_way: list[int] = []
 
-    def watched(number: int, *arguments: Any) -> Done:
+    def watched(number: int, *arguments: Any, **options: Any) -> Done:
         assert not under_way
         under_way.append(number)
         os.kill(os.getpid(), signal.SIGHUP)
-        done = real(*arguments)
+        done = real(*arguments, **options)
         under_way.clear()
         return done
 

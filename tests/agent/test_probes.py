@@ -13,7 +13,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from holdfast.agent.probes import probe
+from holdfast.agent.health.probes import probe
 from holdfast.resources.health_target import Target
 from tests.namespace import Namespace
 

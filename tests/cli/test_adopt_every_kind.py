@@ -39,7 +39,30 @@ WIREGUARD = (
     f' peers: [{{name: far, publicKey: "{FAR}", allowedIPs: [10.78.0.0/16]}}]}}'
 )
 
+SOURCE_NAT = (
+    "net IPv4SourceNAT a {outboundInterface: wan, sourceCIDRs: [10.1.0.0/16],"
+    " translation: {type: address, address: 192.0.2.1}}"
+)
+HOME = "firewall Zone home {interfaces: [lan]}"
+SERVICE = (
+    "firewall ExposeService web {fromZone: wan, protocol: tcp, externalPort: 443,"
+    " internalAddress: 10.1.0.20, internalPort: 8443, hairpin: true}"
+)
+MSS = (
+    "net PathMTUPolicy a {fromInterface: lan, toInterfaces: [wan],"
+    " mtu: {source: static, value: 1454}, tcpMSSClamp: {enabled: true}}"
+)
+POLICY = (
+    "net IPv4PolicyRoute a {outboundInterface: wan, gatewaySource: static, gateway: 192.0.2.254,"
+    " table: 100, priority: 10000, mark: 256, sourceCIDRs: [10.1.0.0/16]}"
+)
+DEFAULT = (
+    "net IPv4DefaultRoutePolicy a {candidates: [{interface: wan, gatewaySource: static,"
+    " gateway: 192.0.2.254, priority: 10, table: 101, mark: 257}]}"
+)
+
 BY_HAND = (LINK, WAN, ADDRESS, ROUTE, RULE, NEIGHBOUR)
+TABLES = (LINK, WAN, ADDRESS, ZONE, HOME, FILTER, SOURCE_NAT, SERVICE, MSS, POLICY, DEFAULT)
 LOST = (WAN, ADDRESS, SYSCTL, HOSTNAME, NTP, SERVER)
 
 
@@ -102,16 +125,36 @@ def of_a_lost_ledger(holdfast: Holdfast, _wan: Namespace) -> set[str]:
     return adopt(holdfast)
 
 
+def of_another_program(holdfast: Holdfast, wan: Namespace) -> set[str]:
+    """Tables as `nft list` tells them and `nft -f` reads them, without our comment."""
+    declare(holdfast, *TABLES)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    listed = wan.run("nft", "list", "ruleset")
+    assert listed.count('comment "holdfast ') == len(claimed_tables(holdfast)) == 6
+    theirs = "\n".join(line for line in listed.splitlines() if 'comment "holdfast ' not in line)
+    subprocess.run(["nft", "-f", "-"], input=f"flush ruleset\n{theirs}", text=True, check=True)
+    lose_the_ledger(holdfast)
+    adopted = adopt(holdfast)
+    assert len(claimed_tables(holdfast)) == 6
+    assert "holdfast " not in wan.run("nft", "list", "ruleset"), "no comment was put on them"
+    return adopted
+
+
+def claimed_tables(holdfast: Holdfast) -> list[str]:
+    return [name for name in claims(holdfast) if name.startswith("nft ")]
+
+
 ADOPTED: dict[Callable[[Holdfast, Namespace], set[str]], set[str]] = {
     by_hand: {"link", "address", "route", "rule", "neighbour"},
     of_a_lost_ledger: {"link", "sysctl", "file", "hostname", "block", "dropin", "service"},
+    of_another_program: {"link", "nft"},
 }
 UNDER_QEMU = {"wireguard"}
 
 
 def test_every_kind_is_tried_here() -> None:
     tried = set().union(*ADOPTED.values()) | UNDER_QEMU
-    assert tried == {name for name, kind in KINDS.items() if kind.adoptable}
+    assert tried == set(KINDS)
 
 
 @pytest.mark.parametrize("attempt", ADOPTED, ids=lambda attempt: attempt.__name__)
@@ -150,18 +193,29 @@ def test_files_blocks_and_services_that_were_adopted_go(
     assert ended.run("hostname").strip() == "router03", "a name stays"
 
 
-def test_a_table_is_never_adopted_and_hinders_no_other(
-    holdfast: Holdfast, ended: Namespace
-) -> None:
-    assert not KINDS["nft"].adoptable
-    ended.ip("link set wan0 up")
-    subprocess.run(["nft", "add table inet holdfast_filter"], check=True)
-    declare(holdfast, WAN, ZONE, FILTER)
-    plan = holdfast.ok("plan", "router.yaml")
-    assert "It cannot be adopted: nothing in a table tells what it was made of" in plan.out
-    done = holdfast.ok("adopt", "--apply", "router.yaml")
-    assert "Adopted: 1 artifact; the host was not touched." in done.out
-    assert set(claims(holdfast)) == {"link wan0"}
+def test_a_table_that_differs_is_shown_and_refused(holdfast: Holdfast, ended: Namespace) -> None:
+    of_another_program(holdfast, ended)
+    lose_the_ledger(holdfast)
+    subprocess.run(["nft", "add rule inet holdfast_filter input accept"], check=True)
+    shown = holdfast.ok("adopt", "--candidates", "router.yaml")
+    assert "other than declared: chain input" in shown.out, shown.out
+    refused = holdfast.run("adopt", "--apply", "router.yaml")
+    assert refused.code == 4
+    assert not claims(holdfast)
+    subprocess.run(["nft", "delete table inet holdfast_filter"], check=True)
+    holdfast.ok("adopt", "--apply", "router.yaml")
+    holdfast.ok("apply", "router.yaml", "--yes")
+    made = [name for name, claim in claims(holdfast).items() if claim.provenance == "created"]
+    assert [name for name in made if name.startswith("nft ")] == ["nft inet holdfast_filter"]
+
+
+def test_tables_that_were_adopted_go(holdfast: Holdfast, ended: Namespace) -> None:
+    of_another_program(holdfast, ended)
+    subprocess.run(["nft", "add rule inet holdfast_mss forward accept"], check=True)
+    declare(holdfast, LINK, WAN, ADDRESS)
+    holdfast.ok("apply", "router.yaml", "--yes", "--allow-mass-delete")
+    assert ended.run("nft", "list", "tables").split("\n")[:-1] == ["table inet holdfast_mss"]
+    assert not claimed_tables(holdfast)
 
 
 @pytest.mark.qemu

@@ -9,8 +9,8 @@ import json
 import pytest
 import yaml
 
+from holdfast.agent.stories.members import Members, json_text
 from holdfast.cli import output
-from holdfast.cli.output import Members
 from holdfast.engine import document
 from holdfast.engine.document import About, FileDigest
 from tests.cli.plans import everything
@@ -49,7 +49,7 @@ def test_a_long_list_is_not_held_in_memory() -> None:
     """The first piece is there before the source has been asked for its second item."""
     asked = itertools.count()
     source = ({"number": next(asked)} for _ in range(10))
-    pieces = output.json_text([("list", source)])
+    pieces = json_text([("list", source)])
     written = ""
     while "number" not in written:
         written += next(pieces)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli import render, wording
-from holdfast.cli.terminal import Style
+from holdfast.agent.stories import render, wording
+from holdfast.agent.stories.style import Style
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.document import name
 from holdfast.engine.kinds.address import address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.selector import parse
+from holdfast.agent.stories.selector import parse
 from holdfast.engine.artifact import Key
 from holdfast.errors import HoldfastError
 

@@ -2,7 +2,7 @@
 
 A line `...` of the page stands for any number of lines. What differs from run to run is made alike
 on both sides first: ages and times, MAC addresses, link-local addresses and those out of a pool,
-fingerprints and digests, process numbers. The
+fingerprints and digests, process numbers, and what versions of a program write differently. The
 folder that an example runs in is called /home/you/router on the page. Blanks at line ends count
 for nothing.
 """
@@ -19,6 +19,10 @@ WILDCARD = "..."
 _ALIKE = (
     (re.compile(r"\b\d+ (?:s|min) ago"), "N s ago"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME UTC"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),
+    (re.compile(r"\bin \d+ ms\b"), "in N ms"),
+    (re.compile(r"(?<=\d  )\d\d:\d\d:\d\d(?=  )"), "CLOCK"),  # of an event
+    (re.compile(r"\buntil \d\d:\d\d:\d\d\b"), "until CLOCK"),
     (re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b"), "MAC"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "FINGERPRINT"),
@@ -26,6 +30,8 @@ _ALIKE = (
     (re.compile(r"\bfe80::[0-9a-f:]+"), "LINK-LOCAL"),
     # Out of the pool of a DHCP server, by the hardware address of the client.
     (re.compile(r"(?<=DHCP     )[\d.]+/"), "ADDRESS/"),
+    # nft 1.1 writes it so.
+    (re.compile(r"tcp flags & \(syn \| rst\) == syn"), "tcp flags syn / syn,rst"),
 )
 
 

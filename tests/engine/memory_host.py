@@ -64,10 +64,15 @@ class MemoryHost:
         sightings = {
             key: [self._sighting(key, one) for one in objects]
             for key, objects in self.objects.items()
-            if key.kind not in self.unknown and self._matters(key, objects, scope)
+            if key.kind not in self.unknown
+            and _asked(scope, key.kind)
+            and self._matters(key, objects, scope)
         }
-        bulk: dict[str, BulkSighting] = {} if "route" in self.unknown else {"route": self._routes()}
-        return Observed(sightings, bulk, dict(self.unknown))
+        unknown = {kind: why for kind, why in self.unknown.items() if _asked(scope, kind)}
+        bulk: dict[str, BulkSighting] = {}
+        if "route" not in self.unknown and _asked(scope, "route"):
+            bulk = {"route": self._routes()}
+        return Observed(sightings, bulk, unknown)
 
     def _matters(self, key: Key, objects: Sequence[Object], scope: Scope) -> bool:
         ours = any(self.tag and one.protocol == self.tag for one in objects)
@@ -169,6 +174,10 @@ class MemoryHost:
             shared, protocol = before.template, self.tag
         gone = Route(shared, key, protocol)
         self.routes = [one for one in self.routes if one != gone]
+
+
+def _asked(scope: Scope, kind: str) -> bool:
+    return scope.kinds is None or kind in scope.kinds
 
 
 def _each(operation: Operation) -> Iterable[tuple[RouteTemplate, bytes, Key]]:

@@ -412,3 +412,20 @@ def test_a_batch_is_updated_and_what_its_driver_remembers_is_claimed() -> None:
     claim = ledger.held[shared.key]
     assert (claim.owners, claim.generation) == (("RouteList/office",), 2)
     assert claim.fields == host.remembered[shared.key]
+
+
+def test_file_that_is_changed_in_the_moment_it_was_made_stays_ours() -> None:
+    key = Key("file", "/etc/1")
+    wanted = Desired((Intent("File/1", Artifact(key, {"sha256": "aa", "mode": "0644"}), ""),))
+    host, ledger = MemoryHost(), MemoryLedger()
+
+    def tamper() -> None:
+        host.after_apply = lambda: None
+        host.objects[key] = [replace(host.objects[key][0], fields={"sha256": "cc", "mode": "0644"})]
+
+    host.after_apply = tamper
+    policy = Policy(epoch="this boot")
+    Pass(wanted, host, ledger, policy, nonce=lambda: "7").run(lambda _: None)
+    assert ledger.held[key].state is ClaimState.OWNED
+    Pass(wanted, host, ledger, policy, nonce=lambda: "8").run(lambda _: None)
+    assert host.objects[key][0].fields["sha256"] == "aa"

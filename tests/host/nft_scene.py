@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from holdfast.cli import adopt
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.intent import Action, Desired, Intent
 from holdfast.engine.plan import Plan
@@ -47,6 +48,16 @@ class Scene:
     def plan(self, *tables: Artifact) -> Plan:
         with Ledger.read(self.paths) as ledger, LinuxHost(self.paths, 72) as host:
             return self._pass(tables, Action.ENSURE, host, ledger).plan()
+
+    def adopt(self, table: Artifact) -> None:
+        """As `holdfast adopt --apply` does."""
+        (candidate,) = self.plan(table).candidates
+        assert not candidate.changes
+        with (
+            Ledger.open(self.paths, command="test") as ledger,
+            LinuxHost(self.paths, 72) as host,
+        ):
+            ledger.write_claims([adopt._claim(candidate, 0, host.epoch)])
 
     def claims(self) -> object:
         with Ledger.read(self.paths) as ledger:

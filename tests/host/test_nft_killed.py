@@ -30,6 +30,8 @@ CASES: dict[str, tuple[tuple[Artifact, ...], tuple[Artifact, ...]]] = {
     "create": ((), (ONE, MORE)),
     "update": ((ONE, MORE), (TWO, MORE)),
     "delete": ((ONE, MORE), (MORE,)),
+    "update of an adopted one": ((ONE, MORE), (TWO, MORE)),
+    "delete of an adopted one": ((ONE, MORE), (MORE,)),
 }
 
 
@@ -76,6 +78,9 @@ def test_the_next_pass_finishes_and_steals_nothing(
         with private_namespaces():
             scene = Scene(Paths(tmp_path / str(len(places))))
             nft(THEIRS)
+            if "adopted" in case:
+                nft(f"table inet holdfast_one {{\n{ONE.payload.decode()}\n}}")
+                scene.adopt(ONE)
             assert scene.apply(*before).converged
             where = _killed_at(len(places) + 1, scene, after)
             if not where:

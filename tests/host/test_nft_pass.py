@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.intent import Action
-from holdfast.engine.kinds.nft import CHANGED, FOREIGN, nft_table
+from holdfast.engine.kinds.nft import CHANGED, nft_table
 from holdfast.host import nft as nft_driver
 from holdfast.host.nft_ruleset import Ruleset, Table
 from holdfast.paths import Paths
@@ -207,16 +207,6 @@ def test_a_foreign_table_in_place_of_ours_is_left_alone(scene: Scene) -> None:
     assert not gone.results
     assert listed() == before
     assert not scene.claims()
-
-
-def test_a_foreign_table_is_not_adopted(scene: Scene) -> None:
-    nft(f"table {NAME} {{ {BODY} }}")
-    plan = scene.plan(TABLE)
-    assert not plan.candidates
-    (conflict,) = plan.conflicts
-    (change,) = conflict.changes
-    assert (change.field, change.before) == ("content", FOREIGN)
-    assert "cannot be adopted" in conflict.remedy
 
 
 def test_foreign_tables_are_not_touched(scene: Scene) -> None:

@@ -40,6 +40,7 @@ def test_a_dump_is_read() -> None:
     assert wireguard_codec.decode([_DUMPED], 2) == Device(
         2,
         "pOCSkrZRwni5dyxWn1+puxPZBrRqtoyd+dwrRAn4ogk=",
+        "AAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAUE=",
         51820,
         16,
         {peer.public_key: SeenPeer(peer) for peer in PEERS},

@@ -23,6 +23,7 @@ from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.router import Router, load_router
 from holdfast.state.ledger import Ledger
+from tests.lanes import needs_programs
 from tests.namespace import Namespace
 
 TAG = 72
@@ -100,6 +101,7 @@ class Host:
 @contextmanager
 def host(netns: Namespace, folder: Path, link: str, far: str, mac: str = "") -> Iterator[Host]:
     """far: the name of our end of the wire."""
+    needs_programs("dnsmasq", "dhcpcd")
     place = folder / f"host-{far}"
     place.mkdir()
     holder = subprocess.Popen(

@@ -58,10 +58,11 @@ LINES = st.one_of(
 @given(st.lists(LINES, max_size=12), st.sampled_from([Defaults(), Defaults(interface="wan")]))
 def test_fast_and_exact_agree(lines: list[str], defaults: Defaults) -> None:
     fast = route_lines.read_lines([lines], defaults)
-    exact, faults = route_lines.read_exactly([lines], defaults)
+    exact, repeats, faults = route_lines.read_exactly([lines], defaults)
     if fast is not None:
         assert faults == []
-        assert {key: set(keys) for key, keys in fast.items()} == {
+        assert fast.repeats == repeats
+        assert {key: set(keys) for key, keys in fast.groups.items()} == {
             key: set(keys) for key, keys in exact.items()
         }
     one_by_one = set()
@@ -80,11 +81,11 @@ def test_fast_and_exact_agree(lines: list[str], defaults: Defaults) -> None:
 def test_lines_of_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route_lines, "_CHUNK", 50)
     text = "".join(f"10.{i}.0.0/16 via 192.0.2.{i % 2 + 1}\n" for i in range(100))
-    groups = route_lines.read_lines(route_lines.chunks(text), Defaults())
-    assert groups is not None
-    assert sorted(map(len, groups.values())) == [50, 50]
-    _, faults = route_lines.read_exactly(route_lines.chunks(text + "oops\n"), Defaults())
-    assert [(fault.line, fault.column) for fault in faults] == [(100, 1)]
+    read = route_lines.read_lines(route_lines.chunks(text), Defaults())
+    assert read is not None
+    assert sorted(map(len, read.groups.values())) == [50, 50]
+    exact = route_lines.read_exactly(route_lines.chunks(text + "oops\n"), Defaults())
+    assert [(fault.line, fault.column) for fault in exact.faults] == [(100, 1)]
 
 
 GOOD_LINES = [
@@ -132,7 +133,7 @@ def test_a_full_table_takes_the_fast_path() -> None:
         f"{10 + (i >> 16)}.{(i >> 8) & 255}.{i & 255}.0/24 via 192.0.2.{1 + i % 3}\n"
         for i in range(100_000)
     )
-    groups = route_lines.read_lines(route_lines.chunks(text), Defaults())
-    assert groups is not None
-    assert len(groups) == 3
-    assert sum(map(len, groups.values())) == 100_000
+    read = route_lines.read_lines(route_lines.chunks(text), Defaults())
+    assert read is not None
+    assert len(read.groups) == 3
+    assert sum(map(len, read.groups.values())) == 100_000

@@ -31,6 +31,7 @@ def test_the_oldest_events_go_and_numbers_go_on(ledger: Ledger) -> None:
     assert ledger.append_events(_event(n) for n in range(6)) == defaults.KEEP_EVENTS + 5
     kept = [event.sequence for event in ledger.events()]
     assert kept == list(range(6, defaults.KEEP_EVENTS + 6))
+    assert ledger.last_event() == defaults.KEEP_EVENTS + 5
 
 
 def test_an_event_that_fails_takes_its_whole_batch_and_no_number(ledger: Ledger) -> None:

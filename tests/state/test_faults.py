@@ -44,8 +44,8 @@ def _refused(paths: Paths, *expected: str) -> None:
     """Neither writing nor reading gets past it, and the files stay byte for byte."""
     before = _contents(paths)
     for opened in _WAYS_IN:
-        with pytest.raises(LedgerError) as caught:
-            opened(paths).claims()
+        with pytest.raises(LedgerError) as caught, opened(paths) as ledger:
+            ledger.claims()
         for words in expected:
             assert words in str(caught.value), str(caught.value)
         del caught

@@ -1,40 +1,53 @@
-"""The loop: hints and a timer lead to passes, one at a time."""
+"""The loop: signs and a timer lead to passes, one at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 import time
-import traceback
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
-from holdfast.agent import health, passes, wording
+from holdfast.agent import operators, wording
+from holdfast.agent.answers import serving
+from holdfast.agent.answers.asked import Asked, Question, Questions
+from holdfast.agent.configuration import Configuration, Read
+from holdfast.agent.confirm.watching import Confirmations
+from holdfast.agent.confirm.window import OtherInForce
 from holdfast.agent.delivery import Delivery
-from holdfast.agent.health import HealthChecks
-from holdfast.agent.hints import FileHints, KernelHints
+from holdfast.agent.following import Following
+from holdfast.agent.gathered import Gathered
+from holdfast.agent.heart import Heart
+from holdfast.agent.learning import Learning, collect
 from holdfast.agent.notify import notify
-from holdfast.agent.wakeups import Wakeups
-from holdfast.errors import ConfigError, DriverError, HoldfastError
+from holdfast.agent.passes import Done, Reconciler
+from holdfast.agent.proposers import Proposers
+from holdfast.agent.standing import Standing
+from holdfast.agent.wakeups import Reason, Wakeups
+from holdfast.agent.watch.sign import CONFIG, Sign
+from holdfast.agent.web.address import Listen
+from holdfast.engine.plan import Plan
+from holdfast.errors import HoldfastError, Refused
 from holdfast.host.facts.leases import FOLDER as LEASES
-from holdfast.host.facts.read import read_facts
-from holdfast.host.facts.verdicts import read_verdicts
 from holdfast.paths import Paths
-from holdfast.resources.compile import compile_router
-from holdfast.resources.facts import Address, Facts, Lookup, Verdict
-from holdfast.resources.health_target import Target, target
-from holdfast.resources.questions import lookups
-from holdfast.resources.resource import Resource
-from holdfast.resources.router import Router, load_router
-from holdfast.resources.site import Site, site_of
+from holdfast.resources.facts import Facts
+from holdfast.resources.router import Router
+from holdfast.state.events import Event
 
-# Everything is looked at this often, hints or not.
+# Everything is looked at this often, signs or not; less often where that would take more of a core
+# than this.
 INTERVAL_S = 30.0
-# Names are asked for again this often; an answer that does not come leaves the last one standing.
-_LOOKUP_S = 60.0
-_LINKS = "links or addresses"
+_SHARE = 0.005
+# A pass that could not be carried out is tried again after so long.
+_AGAIN_S = 5.0
+# What a command opened or ended a moment ago is looked at anew.
+_NEWS_S = 0.1
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -43,16 +56,55 @@ class Agent:
     file: Path
     say: Callable[[str], None]  # one line for the log
     interval: float = INTERVAL_S
-    _router: Router | None = None
-    _site: Site = field(default_factory=Site)
-    _answers: dict[Lookup, tuple[Address, ...]] = field(default_factory=dict)
+    listen: Listen | None = None  # for the console and the metrics
+    standing: Standing = field(default_factory=Standing)
+    # Told on the event loop of each new standing.
+    standing_changed: list[Callable[[Standing], None]] = field(default_factory=list)
+    configuration: Configuration = field(init=False)
+    _reconciler: Reconciler = field(init=False)
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pass"))
     _wakeups: Wakeups = field(default_factory=Wakeups)
-    _asked: asyncio.Event = field(default_factory=asyncio.Event)  # other names to look up
-    _unanswered: tuple[str, ...] = ()
-    _checked: Router | None = None  # the one whose health checks are under way
+    _questions: Asked = field(default_factory=Asked)
+    proposers: Proposers = field(init=False)
+    _learning: Learning = field(init=False)
+    _following: Following = field(init=False)
+    _delivery: Delivery = field(init=False)
+    _heart: Heart = field(default_factory=Heart)
+    _router: Router | None = None  # the last valid one
+    _accepted: Router | None = None  # the last one that was not refused
     _stale: bool = True  # the file is to be read again
+    _read: Read = field(default_factory=lambda: Read(None))
+    _confirmations: Confirmations = field(init=False)
+    _invalid: HoldfastError | None = None  # why it is not in force, as it was read last
     _stopped: bool = False
-    _standing: frozenset[str] = frozenset()  # what the log says already
+    _full_at: float = 0.0  # when the next full pass is due, whatever happens
+    _full_due: float = 0.0  # the same, by the last one
+    _not_before: float = 0.0  # for what is tried again
+    _around: tuple[str, ...] = ()  # what is wrong beside the passes
+    _said: frozenset[str] = frozenset()  # what the log says already
+
+    def __post_init__(self) -> None:
+        self._reconciler = Reconciler(self.paths)
+        self.configuration = Configuration(self.paths, self.file)
+        self._confirmations = Confirmations(self.paths, self.say, self._read_again)
+        self._learning = Learning(self.paths, self.say, self._wakeups.tell, self._thread)
+        self._following = Following(
+            self.paths,
+            self.file,
+            self._hear,
+            lambda: self._reconciler.ports,
+            self._read_again,
+            self._thread,
+        )
+        self._delivery = Delivery(self.paths, self.say)
+        self.proposers = Proposers(
+            self.paths,
+            self.say,
+            lambda: self.standing.generation,
+            self.configuration.sources.ran,
+            self.wake,
+            self._tell,
+        )
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT. The data plane stays as it is then."""
@@ -60,158 +112,281 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._read_again, "SIGHUP")
-        checks = HealthChecks(
-            self._target, self._verdict_changed, self.say, read_verdicts(self.paths, [])
-        )
         self.paths.under(LEASES).mkdir(parents=True, exist_ok=True)
-        kernel = KernelHints(lambda: self._wakeups.tell_of_many(_LINKS))
-        files = FileHints(self._file_changed)
-        delivery = Delivery(self.paths, self.say)
-        beside = [asyncio.create_task(self._keep_looking_up()), asyncio.create_task(delivery.run())]
-        causes: Sequence[str] = ("the start",)
+        reason = Reason(("the start",), True, Gathered())
         ready = False
-        try:
+        async with AsyncExitStack() as stack:
+            stack.callback(self._thread.shutdown)
+            stack.push_async_callback(self._in_thread, self._reconciler.close)
+            stack.callback(self._following.close)
+            await self._confirmations.start()
+            besides = (self._learning.names, self._delivery, self._confirmations)
+            runs = (*(one.run for one in besides), self._heart.run, self.proposers.run)
+            beside = [asyncio.create_task(run()) for run in runs]
+            others = self.configuration.sources.watch(lambda: self._wakeups.tell("a part"))
+            beside.append(asyncio.create_task(others))
+            stack.push_async_callback(self._end, beside)
+            await stack.enter_async_context(serving.api(self, self.say))
+            await stack.enter_async_context(serving.web(self, self.listen, self.say))
             while not self._stopped:
-                await self._round(causes, checks, files, delivery)
+                self._heart.begin()
+                await self._round(reason)
+                self._heart.end()
                 if not ready:
                     notify("READY=1")
                     ready = True
-                causes = await self._wakeups.next(self.interval)
-        finally:
-            notify("STOPPING=1")
-            await checks.stop()
-            await delivery.last()
-            for task in beside:
-                task.cancel()
-            kernel.close()
-            files.close()
+                reason = await self._wakeups.next(self._due_at(), self._retry_at())
 
-    async def _round(
-        self, causes: Sequence[str], checks: HealthChecks, files: FileHints, delivery: Delivery
-    ) -> None:
+    def wake(self, cause: str) -> None:
+        """Something beside the passes is a reason for one."""
+        self._wakeups.tell(cause)
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        """Of what happened beside the passes."""
+        self.proposers.hear(events)
+        if self._router is not None:
+            self._delivery.put(self._router, events)
+
+    def alive(self) -> bool:
+        """Whether rounds come to their end."""
+        return self._heart.alive()
+
+    @property
+    def signs(self) -> Mapping[str, int]:
+        """Of change outside, since the start, by artifact kind."""
+        return self._following.signs
+
+    @property
+    def signs_lost(self) -> int:
+        return self._following.lost
+
+    def ask(self, question: Question) -> None:
+        """A pass as soon as may be, by what the file says then."""
+        self._questions.add(question)
+        self._read_again("the command line")
+
+    async def _end(self, beside: Sequence[asyncio.Task[None]]) -> None:
+        notify("STOPPING=1")
+        await self._learning.stop()
+        await self._delivery.last()
+        for task in beside:
+            task.cancel()
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        """Not on the event loop: probes go on meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    async def _round(self, reason: Reason) -> None:
         """Whatever goes wrong in it, there will be another one."""
-        standing: list[str] = []
+        questions = Questions()
         try:
-            # A folder that was removed and made anew is another one, with other files perhaps.
-            anew, _ = self._watch(files)
-            if self._stale or anew:
-                await self._load()
-            anew, problems = self._watch(files)
-            if anew:
-                # A file in there may have changed between being read and being watched.
-                self._read_again("a file in another folder")
-            standing += problems
-            router = self._router
-            if router is None:
-                standing.append(f"{self.file} was never valid: nothing is done")
-            else:
-                facts = await self._learn(router, checks)
-                standing += (*facts.troubles, *self._unanswered)
-                if router is not self._checked:
-                    self._checked = router
-                    checks.watch(one for one in router.resources if one.kind == "HealthCheck")
-                    # Those of checks that are declared no longer are gone with them.
-                    self._write_verdicts(checks)
-                facts = replace(facts, verdicts=checks.verdicts)
-                standing += await self._pass(router, facts, causes, delivery)
+            if not reason.full and not self._stale and await self._narrow(reason):
+                return
+            questions = self._questions.take()
+            self._full_at = _now() + self.interval
+            await self._full(reason, questions)
+            return
+        except OtherInForce as news:
+            questions.fail(Refused(str(news)))
+            self._stale = True
+            self._wakeups.tell("another configuration in force", _NEWS_S)
+            return
+        except Refused as error:
+            questions.fail(error)
+            trouble = f"the pass was not carried out: {error}"
         except HoldfastError as error:
-            standing.append(f"the pass was not carried out: {error}")
+            questions.fail(error)
+            trouble = f"the pass was not carried out: {error}"
+            self._wakeups.tell("a pass that failed", _AGAIN_S)
         except Exception as error:
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            standing.append(
-                f"the pass failed, which is a fault of Holdfast's: {error!r} in {where.name}"
-                f" ({Path(where.filename).name}:{where.lineno})"
-            )
-        self._say_new(standing)
+            questions.fail(error)
+            trouble = wording.fault(error)
+            self._wakeups.tell("a pass that failed", _AGAIN_S)
+        self._not_before = _now() + _AGAIN_S
+        self._stand(self.standing, (*self._around, trouble))
+
+    async def _narrow(self, reason: Reason) -> bool:
+        """Over what was touched, where that will do."""
+        gathered, now = reason.gathered, _now()
+        if now >= self._not_before:
+            patience = self._reconciler.patience
+            gathered.touch(patience.overdue(now), patience.overdue_routes(now), now)
+            gathered.overdue = now
+        if not gathered:
+            return True
+        started = time.monotonic()
+        done = await self._in_thread(self._reconciler.narrow, gathered)
+        if done is None or self._accepted is None:
+            return False
+        self._wakeups.spent(reason, done.cpu)
+        if done.report.after.unknown:
+            self._wakeups.tell_of_many("what could not be seen")
+        self._finish(self._accepted, self.standing.facts, done, reason.causes, started)
+        return True
+
+    async def _full(self, reason: Reason, questions: Questions) -> None:
+        if self._following.watch is None:
+            await self._following.begin()
+        await self._load()
+        router = self._router
+        if router is None:
+            trouble = f"{self.file} was never valid: nothing is done"
+            questions.fail(self._invalid or Refused(trouble))
+            self._stand(self.standing, (*await self._following.begin(), trouble))
+            return
+        try:
+            done = await self._pass(router, reason, questions)
+        except Refused as error:
+            if self._accepted is None or self._accepted is router:
+                raise
+            what = self._what_changed()
+            refusal = f"{what} is not applied: {error}. What was before it stays in force"
+            questions.fail(error)
+            await self._pass(self._accepted, reason, Questions(), refusal)
+            return
+        if self._invalid is None:
+            questions.settle(done)
+        else:
+            questions.fail(self._invalid)  # what they asked for is what the file says now
+
+    def _what_changed(self) -> str:
+        known, read = self.standing.effective, self._read.effective
+        same = known is not None and read is not None and read.startup is known.startup
+        return "what other sources contribute" if same else str(self.file)
 
     async def _load(self) -> None:
-        """An invalid file leaves the last good one in force."""
-        self._stale = False
+        """An invalid file leaves the last good one in force. Parts of other sources come and go
+        beside it."""
+        stale, self._stale = self._stale, False
         try:
-            router = await asyncio.to_thread(load_router, self.file, self.paths.root)
-        except ConfigError as error:
-            for problem in error.problems:
-                self.say(str(problem))
-            kept = "the last good one stays in force" if self._router else "nothing is done"
-            self.say(f"{self.file} is invalid: {kept}")
+            read = await self._in_thread(lambda: self.configuration.read(again=stale))
+        except BaseException:
+            self._stale = self._stale or stale
+            raise
+        self._read, self._invalid = read, read.error
+        self._reconciler.unloaded = read.unloaded
+        for line in (*read.said, *map(wording.line, read.events)):
+            self.say(line)
+        if read.router is None:
             return
-        for warning in router.warnings:
-            self.say(f"warning: {warning}")
-        again = "read again" if self._router else "read"
-        self.say(f"{self.file} {again}: {len(router.resources)} resources")
-        self._router = router
-        wanted = lookups(router)
-        self._answers = {one: self._answers[one] for one in wanted if one in self._answers}
-        self._asked.set()
-
-    def _watch(self, files: FileHints) -> tuple[bool, list[str]]:
-        """Whether a folder of files to be read was not watched until now; and what went wrong."""
-        read = [Path(file.path) for file in self._router.files] if self._router else []
-        leases = self.paths.under(LEASES)
-        anew, problems = False, []
-        for folder in sorted({leases, self.file.parent, *(one.parent for one in read)}):
-            try:
-                anew |= files.watch(folder) and folder != leases
-            except DriverError as error:
-                problems.append(f"{error}: what happens there is not noticed without SIGHUP")
-        return anew, problems
-
-    async def _learn(self, router: Router, checks: HealthChecks) -> Facts:
-        read = await asyncio.to_thread(read_facts, self.paths, ())
-        facts = replace(read, answers=dict(self._answers), verdicts=checks.verdicts)
-        self._site = await asyncio.to_thread(site_of, router.resources, facts)
-        return facts
+        self._delivery.put(read.router, read.events)
+        if self._router is not read.router:
+            self._router = read.router
+            self._learning.want(read.router)
+        if read.effective is not None:
+            self.proposers.follow(read.effective)
+            self.proposers.hear(read.events)
 
     async def _pass(
-        self, router: Router, facts: Facts, causes: Sequence[str], delivery: Delivery
-    ) -> Sequence[str]:
-        """Not on the event loop: probes go on meanwhile. Answers what stays wrong after it."""
-        root = str(self.paths.root).rstrip("/")
+        self, router: Router, reason: Reason, questions: Questions, refusal: str = ""
+    ) -> Done:
         started = time.monotonic()
+        facts, desired = await self._learning.learn(router, again=not self._is_edit(reason))
+        problems = await self._following.follow(router, desired)
+        problems += [*self._read.troubles, *facts.troubles, *self._learning.names.unanswered]
+        self._around = (*problems, refusal) if refusal else tuple(problems)
+        changed = router is not self._accepted
+        current = router is self._read.router
+        parts_alone = current and self._read.parts_alone
 
-        def work() -> passes.Done:
-            return passes.run(self.paths, router, compile_router(router, facts, root))
+        def guard(plan: Plan) -> str:
+            if not changed or questions.allow_lockout or not plan.changes:
+                return ""
+            return operators.cut_any(plan, router, facts, str(self.paths.root).rstrip("/"))
 
-        done = await asyncio.to_thread(work)
-        said = wording.of_pass(done, causes, time.monotonic() - started)
+        edited = changed and self._is_edit(reason)
+
+        def work() -> Done:
+            # Where an edit of the file changed routes alone, they need no look at everything.
+            routes = self._reconciler.routes
+            done = routes(router, desired, reason.gathered, guard=guard) if edited else None
+            if done is None:
+                done = self._reconciler.full(
+                    router,
+                    desired,
+                    reason.gathered,
+                    guard=guard,
+                    allow_mass_delete=questions.allow_mass_delete or parts_alone,
+                    progress=questions.progress,
+                )
+                if changed:
+                    collect()
+            if current and done.report.converged and not self._read.unloaded:
+                self.configuration.settled()
+            return done
+
+        done = await self._in_thread(work)
+        self._accepted = router
+        self._wakeups.spent(reason, done.cpu)
+        if not done.narrow:
+            self._full_due = _now() + max(self.interval, done.cpu / _SHARE)
+        self._full_at = self._full_due
+        if done.untried:
+            self._wakeups.tell_of_many("what is left to do")
+        self._finish(router, facts, done, reason.causes, started)
+        await self._following.follow(router, desired)
+        return done
+
+    def _is_edit(self, reason: Reason) -> bool:
+        """Did nothing happen but that files of the configuration changed?"""
+        causes = {Path(cause) for cause in reason.causes}
+        return bool(causes) and causes <= self._following.config and not reason.gathered.lost
+
+    def _hear(self, sign: Sign) -> None:
+        if sign.kind == CONFIG and sign.key is not None:
+            self._read_again(sign.key.name)
+        else:
+            self._wakeups.hear(sign)
+
+    def _finish(
+        self, router: Router, facts: Facts, done: Done, causes: Sequence[str], started: float
+    ) -> None:
+        seconds = time.monotonic() - started
+        said = wording.of_pass(done, causes, seconds)
         for line in said.happened:
             self.say(line)
-        delivery.put(router, done.events)
-        return said.standing
+        self._delivery.put(router, done.events)
+        self.proposers.hear(done.events)
+        self._following.after(done.claims, done.report.results)
+        # A configuration that was refused leaves the one before it in force.
+        current = self._read.router is router
+        standing = Standing(
+            router,
+            facts,
+            done.report.after,
+            done.generation,
+            self.standing.passes + 1,
+            time.time(),
+            seconds,
+            tuple(causes),
+            effective=self._read.effective if current else self.standing.effective,
+            unloaded=self._read.unloaded,
+        )
+        troubles = self._reconciler.patience.troubles()
+        self._stand(standing, (*self._around, *troubles, *said.standing))
 
-    def _say_new(self, lines: Iterable[str]) -> None:
-        now = dict.fromkeys(lines)
-        for line in now:
-            if line not in self._standing:
+    def _stand(self, standing: Standing, lines: Iterable[str]) -> None:
+        """What is wrong is said once."""
+        troubles = tuple(dict.fromkeys(lines))
+        for line in troubles:
+            if line not in self._said:
                 self.say(line)
-        self._standing = frozenset(now)
+        self._said = frozenset(troubles)
+        self.standing = replace(standing, troubles=troubles)
+        for tell in self.standing_changed:
+            tell(self.standing)
 
-    def _target(self, check: Resource) -> Target | str:
-        return target(check, self._site)
+    def _due_at(self) -> float:
+        """When everything is to be looked at, or the first part in force is over."""
+        change = self._read.next_change
+        if change is None:
+            return self._full_at
+        return min(self._full_at, max(_now() + change - time.time(), self._not_before))
 
-    def _verdict_changed(self, checks: HealthChecks, name: str, verdict: Verdict) -> None:
-        # Flows go astray meanwhile: no patience with this one.
-        self._wakeups.tell(f"HealthCheck/{name}", 0)
-        state = "healthy" if verdict.healthy else "unhealthy"
-        self.say(f"HealthCheck/{name} is {state}: {verdict.reason}")
-        self._write_verdicts(checks)
-
-    def _write_verdicts(self, checks: HealthChecks) -> None:
-        try:
-            health.write_verdicts(self.paths, checks.verdicts)
-        except OSError as error:
-            self.say(f"verdicts were not written for other commands: {error}")
-
-    def _file_changed(self, folder: str, name: str) -> None:
-        """name: empty where anything may have changed."""
-        leases = str(self.paths.under(LEASES))
-        if folder == leases or not name:
-            self._wakeups.tell("a lease")
-        if folder != leases:
-            place = str(Path(folder, name))
-            read = {file.path for file in self._router.files} if self._router else set()
-            if not name or place == str(self.file) or place in read:
-                self._read_again(place)
+    def _retry_at(self) -> float:
+        """When something that failed, or is fought over, is to be tried again."""
+        due = self._reconciler.patience.next_due()
+        return max(due, self._not_before) if due is not None else self._full_at
 
     def _read_again(self, cause: str) -> None:
         self._stale = True
@@ -221,24 +396,6 @@ class Agent:
         self._stopped = True
         self._wakeups.tell("a signal to stop", 0)
 
-    async def _keep_looking_up(self) -> None:
-        """Names are asked for beside the passes: a server that does not answer slows none down."""
-        while True:
-            self._asked.clear()
-            wanted = lookups(self._router) if self._router is not None else ()
-            if wanted:
-                try:
-                    await self._look_up(wanted)
-                except Exception as error:
-                    self._unanswered = (f"names were not looked up: {error!r}",)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOKUP_S):
-                    await self._asked.wait()
 
-    async def _look_up(self, wanted: tuple[Lookup, ...]) -> None:
-        found = await asyncio.to_thread(read_facts, self.paths, wanted)
-        self._unanswered = found.troubles
-        fresh = {one: found.answers[one] for one in wanted if one in found.answers}
-        if any(self._answers.get(one) != answer for one, answer in fresh.items()):
-            self._answers.update(fresh)
-            self._wakeups.tell("an answer of the DNS")
+def _now() -> float:
+    return asyncio.get_running_loop().time()

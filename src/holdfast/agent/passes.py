@@ -1,21 +1,38 @@
-"""One pass as the daemon runs it: nobody is asked, and what is refused is only said."""
+"""Passes as the daemon runs them: nobody is asked, and what is refused is only said.
+
+The ledger, the sockets and what the last pass saw are kept from one pass to the next.
+"""
 
 from __future__ import annotations
 
 import secrets
-from contextlib import suppress
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
 
+from holdfast.agent.confirm.window import InForce
+from holdfast.agent.drift import Before, Drift, fight_event
+from holdfast.agent.gathered import Gathered
+from holdfast.agent.patience import Patience
+from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
+from holdfast.engine import narrow
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Result, Scope
 from holdfast.engine.intent import Desired
-from holdfast.engine.plan import Plan
+from holdfast.engine.narrow import Ground, NarrowClaims, NarrowHost, Touched
+from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.plan import Operation, Plan
 from holdfast.engine.policy import Policy
-from holdfast.engine.reconcile import Pass, Report
+from holdfast.engine.reconcile import Claims, Host, Pass, Report
 from holdfast.errors import LedgerError, Refused
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.router import Router
 from holdfast.state import journal
 from holdfast.state.events import Event
+from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
 
 # A command that holds the ledger is waited for: its pass is as good as ours.
@@ -24,41 +41,311 @@ _WAIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    report: Report
+    report: Report  # `after` is what is left to do of everything
     generation: int
     events: tuple[Event, ...]
+    narrow: bool
+    untried: bool  # something is left to do that does not wait for its time
+    claims: Mapping[Key, Claim]
+    cpu: float  # seconds of it that were work
 
 
-def run(paths: Paths, router: Router, desired: Desired) -> Done:
-    """Raises Refused, LedgerError or DriverError; what was half done is for the next pass."""
-    with (
-        Ledger.open(paths, command="holdfast serve", wait=_WAIT_S) as ledger,
-        LinuxHost(paths, router.ownership.tag) as host,
-    ):
+class _LookAtAll(Exception):  # noqa: N818 (no error)
+    """A narrow pass will not do."""
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Belongs to one thread."""
+
+    paths: Paths
+    patience: Patience = field(default_factory=Patience)
+    clock: Callable[[], float] = time.monotonic
+    unloaded: tuple[str, ...] = ()  # sources that nothing may be cleaned up without
+    _ledger: KeptLedger | None = None
+    _host: LinuxHost | None = None
+    _tag: int = 0
+    _ground: Ground | None = None
+    _before: Before | None = None
+    _router: Router | None = None
+    _generation: int = 0
+    _outcome: str = ""
+    _in_force: InForce = field(default_factory=InForce)
+    _few: RouteChanges = field(default_factory=RouteChanges)
+
+    def full(
+        self,
+        router: Router,
+        desired: Desired,
+        gathered: Gathered,
+        *,
+        guard: Callable[[Plan], str] = lambda _plan: "",
+        allow_mass_delete: bool = False,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> Done:
+        """Looks at everything. Raises OtherInForce, Refused, LedgerError or DriverError; what was
+        half done is for the next pass. guard: why a plan must not be carried out."""
+        if router is not self._router:
+            self.patience.backoff.clear()
+        with self._locked() as ledger:
+            self._in_force.check(ledger, router)
+            host = _Looking(self._open(router.ownership.tag))
+            work = self._pass(router, desired, host, ledger)
+            work.policy = replace(work.policy, allow_mass_delete=allow_mass_delete)
+            work.progress = progress
+
+            def approve(plan: Plan) -> None:
+                refusal = plan.refusal or guard(plan)
+                if refusal:
+                    raise Refused(refusal)
+                work.generation = self._begin(ledger, router)
+
+            self._ground = None
+            done = self._run(work, approve, ledger, desired, gathered, None)
+            self._router = router
+            self._ground = narrow.ground(desired, done.report.after, host.sightings)
+            self._few.remember(self._ground, work.policy, router.ownership.tag)
+            if done.report.after.unknown:
+                self._close_host()  # what could not be read may be so for a socket that broke
+            return done
+
+    def routes(
+        self,
+        router: Router,
+        desired: Desired,
+        gathered: Gathered,
+        *,
+        guard: Callable[[Plan], str] = lambda _plan: "",
+    ) -> Done | None:
+        """Looks at single routes: those that were touched, and those that are not declared as they
+        were. None: a full pass has to find out. Raises as `full` does."""
+        ground = self._ground
+        if ground is None or gathered.lost or gathered.touched.all_kinds:
+            return None
+        with self._locked() as ledger:
+            self._in_force.check(ledger, router)
+            if self._newest(ledger) != self._generation:
+                return None  # another command applied something since
+            host = self._open(router.ownership.tag)
+            work = self._pass(router, desired, host, ledger)
+            tag = router.ownership.tag
+            few = self._few.begin(desired, work.policy, tag, gathered.routes, host, ledger)
+            if few is None:
+                return None
+            work.desired, work.host, work.ledger = few.desired, few, few
+            work.generation = self._generation
+
+            def settled(report: Report) -> Report:
+                # Not before: the routes are there by now, and files of megabytes are stored.
+                work.generation = self._begin(ledger, router)
+                self._router = router
+                return few.settled(report)
+
+            try:
+                done = self._run(
+                    work,
+                    lambda plan: few.approve(plan, guard),
+                    ledger,
+                    desired,
+                    gathered,
+                    settled,
+                )
+            except FullPassNeeded:
+                return None
+            except Refused:
+                raise
+            except BaseException:
+                self._few.forget("a pass failed")
+                raise
+            self._ground = None
+            if few.problem:
+                return replace(done, untried=True)
+            self._ground = Ground(desired, done.report.after, ground.standing)
+            return done
+
+    def narrow(self, gathered: Gathered) -> Done | None:
+        """Looks at what was touched. None: a full pass has to find out."""
+        router, ground = self._router, self._ground
+        if router is None or ground is None or gathered.lost:
+            return None
+        touched = gathered.touched
+        if gathered.routes and not touched.all_kinds:
+            done = self.routes(router, ground.desired, gathered)
+            if done is not None:
+                return done
+        if gathered.routes:
+            touched = touched.joined(Touched(frozenset({"route"})))
+        with self._locked() as ledger:
+            self._in_force.check(ledger, router)
+            host = self._open(router.ownership.tag)
+            claims = ledger.claims()
+            if narrow.objection(touched, ground, claims, host.epoch):
+                return None
+            if self._newest(ledger) != self._generation:
+                return None  # another command applied something since
+            work = self._pass(
+                router,
+                ground.part(touched),
+                NarrowHost(host, ledger, ground, touched),
+                NarrowClaims(ledger, touched),
+            )
+            work.generation = self._generation
+
+            def approve(plan: Plan) -> None:
+                if narrow.too_much(plan):
+                    raise _LookAtAll
+
+            def joined(report: Report) -> Report:
+                return replace(report, after=narrow.joined(ground.plan, report.after, touched))
+
+            try:
+                done = self._run(work, approve, ledger, ground.desired, gathered, joined)
+            except _LookAtAll:
+                return None
+            ground.plan = done.report.after
+            if "route" in touched.kinds:
+                self._few.remember(ground, work.policy, router.ownership.tag)
+            return done
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Of the sockets that changes go over just now; may be asked from any thread."""
+        host = self._host
+        return host.ports if host is not None else frozenset()
+
+    def close(self) -> None:
+        self._close_host()
+        self._few.close()
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
+    def _locked(self) -> AbstractContextManager[Ledger]:
+        if self._ledger is None:
+            self._ledger = KeptLedger(self.paths, "holdfast serve")
+        return self._ledger.locked(_WAIT_S)
+
+    def _open(self, tag: int) -> LinuxHost:
+        if self._host is not None and self._tag != tag:
+            self._close_host()
+        if self._host is None:
+            self._host, self._tag = LinuxHost(self.paths, tag), tag
+        return self._host
+
+    def _close_host(self) -> None:
+        if self._host is not None:
+            self._host.__exit__()
+            self._host = None
+
+    def _pass(self, router: Router, desired: Desired, host: Host, ledger: Claims) -> Pass:
         policy = Policy(
             epoch=host.epoch,
             max_delete_share=router.ownership.max_delete_share,
             doubt=router.doubt,
+            unloaded=self.unloaded,
         )
-        work = Pass(
-            desired,
-            host,
-            ledger,
-            policy,
-            nonce=lambda: str(secrets.randbelow(2**31 - 1) + 1),
-        )
+        nonce = lambda: str(secrets.randbelow(2**31 - 1) + 1)  # noqa: E731 (short)
+        return Pass(desired, host, ledger, policy, nonce=nonce)
 
-        def approve(plan: Plan) -> None:
-            if plan.refusal:
-                raise Refused(plan.refusal)
-            work.generation = ledger.begin_generation(router.files)
+    def _run(
+        self,
+        work: Pass,
+        approve: Callable[[Plan], None],
+        ledger: Ledger,
+        desired: Desired,
+        gathered: Gathered,
+        whole: Callable[[Report], Report] | None,
+    ) -> Done:
+        """desired: of everything. whole: turns the report of a pass over a part into one of
+        everything; None where it is."""
+        started, worked = self.clock(), time.thread_time()
+        patience, before, drift = self.patience, self._before, Drift(gathered, self.patience.fights)
+        # Somebody was at them: what failed may succeed now.
+        patience.backoff.reset(gathered.told)
+        first = True
 
+        def ready(changes: Sequence[Operation]) -> Sequence[Operation]:
+            nonlocal first
+            if first and before is not None:
+                drift.find(before.drifted(changes, desired), started)
+            first = False
+            return patience.ready(changes, started)
+
+        work.ready = ready
         try:
             report = work.run(approve)
+        except (Refused, _LookAtAll, FullPassNeeded):
+            raise
         except BaseException:
+            self._close_host()
             if work.generation:
                 with suppress(LedgerError):
                     ledger.finish_generation(work.generation, "failed")
             raise
-        events = journal.record(ledger, report, work.generation)
-        return Done(report, work.generation, tuple(events))
+        now = self.clock()
+        report = whole(report) if whole is not None else report
+        self._before = Before(desired, report.after)
+        repairs, others = drift.split(report.results)
+        news = patience.hear(report.results, started if whole is None else gathered.overdue, now)
+        untried = patience.still_to_do(report.after.changes, report.results, now)
+        rest = replace(report, results=tuple(others))
+        events = drift.events(repairs, rest, work.generation, news, now)
+        events += [fight_event(over, work.generation) for over in patience.fights.over(now)]
+        self._record(ledger, report, work.generation, events)
+        worked = time.thread_time() - worked
+        claims = ledger.claims()
+        return Done(
+            report,
+            work.generation,
+            tuple(events),
+            whole is not None,
+            untried,
+            claims,
+            worked,
+        )
+
+    def _record(
+        self, ledger: Ledger, report: Report, generation: int, events: Sequence[Event]
+    ) -> None:
+        """Nothing where nothing happened: every write wakes a disk."""
+        outcome = journal.outcome(report)
+        if events or outcome != self._outcome:
+            journal.keep(ledger, report, generation, events)
+            self._outcome = outcome
+
+    def _begin(self, ledger: Ledger, router: Router) -> int:
+        if router is not self._router or self._newest(ledger) != self._generation:
+            self._generation = ledger.begin_generation(router.files)
+        return self._generation
+
+    def _newest(self, ledger: Ledger) -> int:
+        newest = ledger.generations(1)
+        return newest[0].number if newest else 0
+
+
+@dataclass(slots=True)
+class _Looking:
+    """The host, and what was seen of it last but for the many."""
+
+    host: LinuxHost
+    sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
+    epoch: str = ""
+
+    def __post_init__(self) -> None:
+        self.epoch = self.host.epoch
+
+    def observe(self, scope: Scope) -> Observed:
+        seen = self.host.observe(scope)
+        self.sightings = seen.sightings
+        return seen
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        return self.host.apply(operations, progress)
+
+    def sweep(self, claims: Iterable[Claim]) -> None:
+        self.host.sweep(claims)
+
+    def settle(self, claims: Iterable[Claim]) -> None:
+        self.host.settle(claims)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holdfast.engine.plan import Plan
+from holdfast.resources.effective import Effective, Suppressed
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.router import Router
 
@@ -21,4 +22,11 @@ class Standing:
     last_pass: float = 0.0  # when it ended, in seconds since 1970; 0: there was none
     seconds: float = 0.0  # how long it took
     causes: tuple[str, ...] = ()
+    effective: Effective | None = None  # how the router came about; None: of the file alone
+    unloaded: tuple[str, ...] = ()  # sources that nothing is cleaned up without
     troubles: tuple[str, ...] = field(default=())  # what the log says stands in the way now
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        """What masks keep out of the effective config."""
+        return self.effective.suppressed if self.effective is not None else ()

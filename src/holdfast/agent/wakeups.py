@@ -1,4 +1,4 @@
-"""When there is to be another pass, and why."""
+"""When there is to be another pass, over how much, and why."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-# One change outside brings several hints; a pass waits this long for the rest of them.
+from holdfast.agent.gathered import Gathered
+from holdfast.agent.watch.sign import FACT, Sign
+from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.narrow import ALONE, Touched
+
+# One change outside brings several signs; a pass waits this long for the rest of them.
 DEBOUNCE_S = 0.01
-# Links and addresses may change without end: another program undoes what a pass did, containers
-# come and go, and what a pass itself changed is a hint too. Passes that follow each other for that
-# reason come further and further apart, up to this.
-LONGEST_SPACING_S = 5.0
-TIMER = "the timer"
+# The kernel tells of one change at once, and somebody may miss what is gone.
+_NARROW_S = 0.0015
+# What passes that others give cause for may take of a core in the long run, and at once.
+_SHARE, _AT_ONCE_S = 0.2, 0.5
+# However much one of them took, the next has to wait for five seconds at most.
+_DEBT_S = 1.0
+TIMER, AGAIN = "the timer", "what is tried again"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """For a pass: a full one, or one over what was gathered."""
+
+    causes: tuple[str, ...]
+    full: bool
+    gathered: Gathered
+    of_others: bool = False  # nothing but what others do gave cause for it
 
 
 @dataclass(slots=True)
@@ -21,45 +38,92 @@ class Wakeups:
     """What is told while a pass runs leads to the next one: nothing told is lost."""
 
     _causes: dict[str, None] = field(default_factory=dict)
-    _due: float = math.inf
+    _of_others: set[str] = field(default_factory=set)  # causes that may come without end
+    _due: float = math.inf  # a full pass
+    _gathered: Gathered = field(default_factory=Gathered)
+    _narrow_due: float = math.inf
     _told: asyncio.Event = field(default_factory=asyncio.Event)
-    _spacing: float = DEBOUNCE_S
-    _crowded: bool = False  # told by something that may go on without end
-    _last: float = -math.inf
+    _budget: float = _AT_ONCE_S
+    _counted: float = -math.inf  # when the budget was last looked at
 
     def tell(self, cause: str, patience: float = DEBOUNCE_S) -> None:
-        """There is to be a pass within so many seconds."""
+        """There is to be a full pass within so many seconds."""
         self._causes[cause] = None
         self._due = min(self._due, _now() + patience)
         self._told.set()
 
     def tell_of_many(self, cause: str) -> None:
-        """There is to be a pass, but not one for each time this is told."""
-        self._crowded = True
-        self.tell(cause, self._spacing)
+        """There is to be a full pass, but not one for each time this is told."""
+        self._of_others.add(cause)
+        self.tell(cause, max(DEBOUNCE_S, self._wait()))
 
-    async def next(self, interval: float) -> tuple[str, ...]:
-        """Waits until there is to be a pass, which is in `interval` seconds at the latest; answers
-        why."""
-        latest = _now() + interval
-        while (left := min(self._due, latest) - _now()) > 0:
+    def hear(self, sign: Sign) -> None:
+        """Of a fact or an artifact."""
+        if sign.kind == FACT:
+            self.tell_of_many(f"a {sign.key.name}" if sign.key is not None else "a fact")
+        elif not sign.kind:
+            self.note(sign)
+            self.tell_of_many("signs that were lost")
+        elif sign.kind not in ALONE:
+            self.note(sign)
+            self.tell_of_many(f"{sign.kind}s")
+        else:
+            self.sign(sign)
+            if sign.kind == ADDRESS.name:
+                # Facts are made of addresses, and routes may have gone with one, silently.
+                self.tell_of_many("addresses")
+
+    def sign(self, sign: Sign) -> None:
+        """There is to be a narrow pass over this, or a full one that is due before."""
+        now = _now()
+        self._gathered.add(sign, now)
+        self._soon(now)
+
+    def note(self, sign: Sign) -> None:
+        """For whichever pass comes next."""
+        self._gathered.add(sign, _now())
+
+    def touch(self, touched: Touched) -> None:
+        now = _now()
+        self._gathered.touch(touched, (), now)
+        self._soon(now)
+
+    def spent(self, reason: Reason, seconds: float) -> None:
+        """A pass took so much of a core."""
+        if reason.of_others:
+            self._wait()
+            self._budget = max(self._budget - seconds, -_DEBT_S)
+
+    async def next(self, latest: float, narrow_latest: float = math.inf) -> Reason:
+        """Waits until there is to be a pass, which by the clock of the loop is a full one at
+        `latest`, and one over nothing at `narrow_latest`."""
+        while (left := min(self._due, self._narrow_due, latest, narrow_latest) - _now()) > 0:
             self._told.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._told.wait()
-        causes = tuple(self._causes) or (TIMER,)
-        self._space()
+        gathered, self._gathered, self._narrow_due = self._gathered, Gathered(), math.inf
+        if _now() < min(self._due, latest):
+            return Reason(tuple(sorted(gathered.all_kinds)) or (AGAIN,), False, gathered, True)
+        causes = (*self._causes, *(() if self._causes else (TIMER,)))
+        of_others = self._of_others.issuperset(causes)
         self._causes.clear()
-        self._due, self._crowded = math.inf, False
-        return causes
+        self._of_others.clear()
+        self._due = math.inf
+        return Reason(causes, True, gathered, of_others)
 
-    def _space(self) -> None:
+    def _soon(self, now: float) -> None:
+        self._narrow_due = min(self._narrow_due, now + max(_NARROW_S, self._wait()))
+        self._told.set()
+
+    def _wait(self) -> float:
+        """How long until there is something left of the budget."""
         now = _now()
-        if now - self._last > max(1.0, 2 * self._spacing):
-            self._spacing = DEBOUNCE_S
-        if self._crowded:
-            self._spacing = min(2 * self._spacing, LONGEST_SPACING_S)
-            self._last = now
+        if now > self._counted:
+            earned = (now - self._counted) * _SHARE if self._counted > -math.inf else 0.0
+            self._budget = min(self._budget + earned, _AT_ONCE_S)
+            self._counted = now
+        return max(0.0, -self._budget / _SHARE)
 
 
 def _now() -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from holdfast.agent.passes import Done
 from holdfast.engine.plan import Held, Plan, Verb
@@ -22,19 +24,26 @@ class Said:
 
 def of_pass(done: Done, causes: Sequence[str], seconds: float) -> Said:
     failed = [event for event in done.events if event.kind.endswith("-failed")]
-    happened = [_line(event) for event in done.events if event not in failed]
+    happened = [line(event) for event in done.events if event not in failed]
     applied = journal.applied(done.report)
-    if applied:
+    if applied and (happened or failed or not done.narrow):
         counts = ", ".join(f"{applied[verb]} {verb.past}" for verb in Verb if verb in applied)
         outcome = journal.outcome(done.report)
         happened.append(
             f"pass in {seconds * 1000:.0f} ms because of {', '.join(causes)}: {counts}; {outcome}"
         )
-    standing = (*map(_line, failed), *_left(done.report.after))
-    return Said(tuple(happened), standing)
+    return Said(tuple(happened), tuple(_left(done.report.after)))
 
 
-def _line(event: Event) -> str:
+def fault(error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"the pass failed, which is a fault of Holdfast's: {error!r} in {where.name}"
+        f" ({Path(where.filename).name}:{where.lineno})"
+    )
+
+
+def line(event: Event) -> str:
     owners = event.data.get("owners")
     by = f" for {', '.join(map(str, owners))}" if isinstance(owners, list) and owners else ""
     return f"{event.kind} {event.subject}{by}: {event.message}"

@@ -13,7 +13,7 @@ from holdfast.cli import arguments, output
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
-    from holdfast.cli.load import Loaded
+    from holdfast.agent.load import Loaded
     from holdfast.cli.terminal import Style
     from holdfast.engine.claim import Claim
     from holdfast.engine.plan import Candidate
@@ -40,7 +40,7 @@ def command(paths: Paths, file: Path | None, look: bool, take: bool, output: str
 
 
 def _candidates(paths: Paths, loaded: Loaded, form: str) -> int:
-    from holdfast.cli.preview import look
+    from holdfast.agent.preview import look
 
     found = look(paths, loaded).plan.candidates
     _show(found, form, adopted=False)
@@ -120,7 +120,7 @@ def _members(candidates: Sequence[Candidate], adopted: bool) -> Iterator[tuple[s
 
 
 def _lines(candidates: Sequence[Candidate], style: Style, adopted: bool) -> Iterator[str]:
-    from holdfast.cli import render
+    from holdfast.agent.stories import render
     from holdfast.cli.terminal import counted
 
     if not candidates:

@@ -14,6 +14,13 @@ from holdfast.paths import Paths
 @click.argument("file", metavar="[FILE|PLAN]", required=False, type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
+@click.option(
+    "--confirm-within",
+    metavar="TIME",
+    type=arguments.Within(),
+    default=0.0,
+    help="Take everything back unless `holdfast confirm` comes in time: 90s, 2m, 1h.",
+)
 @arguments.allow_mass_delete
 @arguments.allow_lockout
 @arguments.wait
@@ -24,6 +31,7 @@ def command(
     file: Path | None,
     yes: bool,
     dry_run: bool,
+    confirm_within: float,
     allow_mass_delete: bool,
     allow_lockout: bool,
     wait: float,
@@ -33,6 +41,12 @@ def command(
 
     Given a PLAN stored by `holdfast plan --out`, carries out exactly that plan without asking,
     and refuses if the configuration or the host has changed since.
+
+    With --confirm-within, the state before is stored before the first change. The default gateway,
+    the targets of `spec.confirm` and your own connection are tried before and after; if one of
+    them stops working, or nobody confirms in time, everything goes back, also if this terminal
+    is gone or the machine was booted anew. Beside a daemon FILE may be another than the one that
+    it serves, and takes its place once confirmed.
     """
     from holdfast.cli import run
 
@@ -47,5 +61,7 @@ def command(
             allow_mass_delete=allow_mass_delete,
             allow_lockout=allow_lockout,
             wait=wait,
+            confirm_within=confirm_within,
+            asked_for=True,
         )
     )

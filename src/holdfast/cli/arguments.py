@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,3 +32,22 @@ allow_mass_delete = click.option(
     is_flag=True,
     help="Let it delete a large share of what is owned, or all of it.",
 )
+
+
+class Within(click.ParamType[float]):
+    """How long something waits to be confirmed, in seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        from holdfast.agent.confirm.window import LONGEST_S, SHORTEST_S
+        from holdfast.resources.durations import duration
+
+        try:
+            return float(duration(SHORTEST_S, LONGEST_S).read(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

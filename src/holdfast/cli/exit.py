@@ -21,13 +21,15 @@ MEANINGS: dict[Exit, str] = {
     Exit.OK: "Done. `apply`: converged, which pending resources do not prevent unless what they"
     " wait for is `required`. `status`: everything is healthy.",
     Exit.FAILED: "It failed, or the host is not as declared: an operation failed, a conflict or a"
-    " blocked resource is left, something could not be observed. `status`: something is not"
+    " blocked resource is left, something could not be observed, a change on trial was taken back"
+    " because something stopped working. `status`: something is not"
     " healthy. `ledger check`: something is wrong with the ledger. `demo`: a step did not hold.",
     Exit.CHANGES: "`plan --detailed-exitcode` only: there are changes to make.",
     Exit.INVALID: "The configuration is invalid; nothing was touched.",
     Exit.REFUSED: "Holdfast could, and won't: a stale plan, a mass delete, a change that would"
     " cut the connection that the operator came in on, a drifted adoption candidate, no `--yes`"
-    " where nobody can be asked, or the answer was no. Nothing was touched.",
+    " where nobody can be asked, the answer was no, or a generation waits to be confirmed. Nothing"
+    " was touched.",
     Exit.LEDGER: "The ledger cannot be used: damaged, unreadable, from a newer version, or held by"
     " another process.",
     Exit.USAGE: "The command line itself is wrong: an unknown command, option or argument.",

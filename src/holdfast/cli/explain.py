@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli import output
+from holdfast.cli import daemon, output
 from holdfast.cli.exit import Exit
+from holdfast.cli.output import write
+from holdfast.cli.terminal import Style, say
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
-
-if TYPE_CHECKING:
-    from holdfast.cli.load import Loaded
-    from holdfast.cli.selector import Selector
 
 
 @click.command()
@@ -30,15 +27,24 @@ def command(paths: Paths, names: tuple[str, ...], output: str) -> int:
     `eth0`, `rule 1000`, `sysctl net.ipv4.ip_forward`, `hostname`. A RESOURCE is named by its kind
     and name: `RouteList/transit`.
     """
+    from holdfast.agent.stories.explained import explain
+    from holdfast.agent.stories.selector import parse
     from holdfast.cli.load import load
-    from holdfast.cli.selector import parse
 
     words, file = _split(names)
-    selector = parse(" ".join(words))
-    loaded = load(paths, file)
-    if selector.resource:
-        return _resource(paths, loaded, selector, output)
-    return _artifact(paths, loaded, selector, output)
+    name = " ".join(words)
+    parse(name)  # what can be about nothing is said before anything is loaded
+    with daemon.connect(paths, reads=True) as found:
+        if found is not None and found.serves(file):
+            return _ask(found, name, output)
+    told = explain(paths, load(paths, file), name)
+    if output != "table":
+        write(told.members(), output, sys.stdout)
+        return Exit.OK if told.found else Exit.FAILED
+    if not told.found:
+        raise HoldfastError(told.absent)
+    say(told.lines(Style.of(sys.stdout)), sys.stdout)
+    return Exit.OK
 
 
 def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], Path | None]:
@@ -48,31 +54,10 @@ def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], Path | None]:
     return (names[:-1], last) if is_file else (names, None)
 
 
-def _artifact(paths: Paths, loaded: Loaded, selector: Selector, form: str) -> int:
-    from holdfast.cli import story
-    from holdfast.cli.findings import find
-    from holdfast.cli.terminal import Style, say
+def _ask(found: daemon.Daemon, name: str, form: str) -> int:
+    from holdfast.api import holdfast_pb2 as pb
 
-    view, findings = find(paths, loaded, selector)
-    if form != "table":
-        output.write(story.members(selector, findings, view.plan), form, sys.stdout)
-        return Exit.OK if findings else Exit.FAILED
-    if not findings:
-        raise HoldfastError(f"{selector.text}: not there, not declared and not claimed")
-    for number, finding in enumerate(findings):
-        if number:
-            click.echo()
-        say(story.lines(finding, view.plan, Style.of(sys.stdout)), sys.stdout)
-    return Exit.OK
-
-
-def _resource(paths: Paths, loaded: Loaded, selector: Selector, form: str) -> int:
-    from holdfast.cli import resource_story
-    from holdfast.cli.terminal import Style, say
-
-    told = resource_story.tell(paths, loaded, selector.resource)
-    if form != "table":
-        output.write(told.members(), form, sys.stdout)
-        return Exit.OK
-    say(told.lines(Style.of(sys.stdout)), sys.stdout)
-    return Exit.OK
+    request = pb.ExplainRequest(name=name, form=daemon.wanted(form))
+    data, code = found.documents("Router.Explain", request)
+    daemon.show(data, form)
+    return code

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli import arguments, wording
+from holdfast.agent.stories import wording
+from holdfast.cli import arguments
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def command(paths: Paths, names: tuple[str, ...], other_namespaces: bool, yes: b
 
 
 def _select(claims: Mapping[Key, Claim], names: Sequence[str]) -> list[Claim]:
-    from holdfast.cli.selector import parse
+    from holdfast.agent.stories.selector import parse
     from holdfast.errors import HoldfastError
 
     chosen: dict[Key, Claim] = {}

@@ -6,6 +6,7 @@ import sys
 import threading
 
 from holdfast.paths import Paths
+from holdfast.state.confirmations import OPEN
 from holdfast.state.ledger import Ledger
 
 # Soon enough not to look hung, late enough not to speak of every short pass.
@@ -13,7 +14,8 @@ NOTICE_S = 1.0
 
 
 def hold(paths: Paths, command: str, wait: float) -> Ledger:
-    """Raises LedgerError, naming the holder, where it stays held."""
+    """Raises LedgerError, naming the holder, where it stays held, and Refused while a generation
+    waits to be confirmed."""
     notice = threading.Timer(
         NOTICE_S,
         lambda: print("waiting for another process to let go of the ledger", file=sys.stderr),
@@ -21,6 +23,42 @@ def hold(paths: Paths, command: str, wait: float) -> Ledger:
     notice.daemon = True
     notice.start()
     try:
-        return Ledger.open(paths, command=command, wait=wait)
+        ledger = Ledger.open(paths, command=command, wait=wait)
     finally:
         notice.cancel()
+    try:
+        _settle(paths, ledger)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _settle(paths: Paths, ledger: Ledger) -> None:
+    """What is overdue is reverted first; while anything waits, nothing else is done."""
+    if ledger.waiting() is None:
+        return
+    from holdfast.agent.confirm import window as confirm
+
+    done = confirm.settle(paths, ledger)
+    if done is not None:
+        print(done.told(), file=sys.stderr)
+    confirm.refuse_waiting(ledger)
+
+
+def say_waiting(paths: Paths) -> None:
+    """For commands that only look: what waits to be confirmed, or is overdue."""
+    with Ledger.read(paths) as ledger:
+        waiting = ledger.waiting()
+    if waiting is None:
+        return
+    from holdfast.agent.confirm import window as confirm
+
+    why = confirm.overdue(waiting)
+    said = confirm.told(waiting)
+    if why and waiting.state == OPEN:
+        said = (
+            f"generation {waiting.generation} is overdue, as {why}: the next command that changes"
+            " anything takes it back, and so does `holdfast rollback`"
+        )
+    print(said, file=sys.stderr)

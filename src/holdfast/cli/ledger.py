@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli import arguments, output, private_file, wording
+from holdfast.agent.stories import claim as claim_story
+from holdfast.agent.stories import wording
+from holdfast.cli import arguments, output, private_file
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.terminal import Style, counted
@@ -125,7 +127,7 @@ def _lines(claims: list[Claim], generations: list[Generation], style: Style) -> 
 
 def _members(claims: list[Claim], generations: list[Generation]) -> Iterator[tuple[str, Any]]:
     yield "format_version", "1.0"
-    yield "claims", map(claim_entry, claims)
+    yield "claims", map(claim_story.entry, claims)
     yield (
         "generations",
         (
@@ -139,17 +141,3 @@ def _members(claims: list[Claim], generations: list[Generation]) -> Iterator[tup
             for generation in generations
         ),
     )
-
-
-def claim_entry(claim: Claim) -> dict[str, Any]:
-    return {
-        "artifact": {"kind": claim.key.kind, "name": claim.key.name},
-        "owners": list(claim.owners),
-        "provenance": claim.provenance.value,
-        "state": claim.state.value,
-        "fields": dict(claim.fields),
-        "fingerprint": claim.fingerprint,
-        "origin": claim.origin,
-        "generation": claim.generation,
-        "original": None if claim.original is None else dict(claim.original),
-    }

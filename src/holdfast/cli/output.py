@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 import click
 
-Members = Iterable[tuple[str, Any]]
+from holdfast.agent.stories.members import Members, json_text
 
 option = click.option(
     "-o",
@@ -24,23 +23,6 @@ def write(members: Members, form: str, stream: TextIO) -> None:
     """Writes a document as JSON or YAML. A member whose value is an iterator is a list."""
     for piece in yaml_text(members) if form == "yaml" else json_text(members):
         stream.write(piece)
-
-
-def json_text(members: Members) -> Iterator[str]:
-    """One line per member, and one per item of a list: to be read by people and grep as well."""
-    separator = "{\n"
-    for name, value in members:
-        yield f"{separator}  {json.dumps(name)}: "
-        separator = ",\n"
-        if not isinstance(value, Iterator):
-            yield json.dumps(value, ensure_ascii=False)
-            continue
-        opening = "[\n"
-        for item in value:
-            yield f"{opening}    {json.dumps(item, ensure_ascii=False)}"
-            opening = ",\n"
-        yield "[]" if opening == "[\n" else "\n  ]"
-    yield "{}\n" if separator == "{\n" else "\n}\n"
 
 
 def yaml_text(members: Members) -> Iterator[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import arguments, output
+from holdfast.cli import arguments, daemon, output
 from holdfast.cli.exit import Exit
 from holdfast.paths import Paths
 
@@ -39,10 +39,18 @@ def command(
     output: str,
 ) -> int:
     """Show what an apply would do, why, and by what right. Changes nothing."""
+    if out is None:  # a stored plan is for `apply`, which a daemon does by itself
+        with daemon.connect(paths, reads=True) as found:
+            if found is not None and found.serves(file):
+                made = found.plan(output, allow_mass_delete=allow_mass_delete)
+                daemon.show(made.data, output)
+                return _code(made.unknown, made.changes and detailed_exitcode)
+    from holdfast.agent.preview import look
     from holdfast.cli import operator, planfile, show
+    from holdfast.cli.hold import say_waiting
     from holdfast.cli.load import load
-    from holdfast.cli.preview import look
 
+    say_waiting(paths)
     loaded = load(paths, file)
     plan = look(paths, loaded, allow_mass_delete=allow_mass_delete).plan
     plan = operator.guarded(plan, loaded, allow=allow_lockout)
@@ -52,6 +60,10 @@ def command(
         planfile.write(out, plan, about)
         if output == "table":
             click.echo(f"Stored in {out}; `holdfast apply {out}` carries out exactly this.")
-    if plan.unknown:
+    return _code(bool(plan.unknown), bool(plan.changes) and detailed_exitcode)
+
+
+def _code(unknown: bool, changes: bool) -> int:
+    if unknown:
         return Exit.FAILED
-    return Exit.CHANGES if detailed_exitcode and plan.changes else Exit.OK
+    return Exit.CHANGES if changes else Exit.OK

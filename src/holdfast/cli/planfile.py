@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli import output, private_file, wording
+from holdfast.agent.stories import wording
+from holdfast.agent.stories.members import json_text
+from holdfast.cli import private_file
 from holdfast.engine import document
 from holdfast.engine.document import About, Entry, FileDigest
 from holdfast.engine.plan import Plan
@@ -59,7 +61,7 @@ class StoredPlan:
 
 
 def write(path: Path, plan: Plan, about: About) -> None:
-    private_file.write(path, output.json_text(document.members(plan, about)))
+    private_file.write(path, json_text(document.members(plan, about)))
 
 
 def read(path: Path, paths: Paths) -> StoredPlan | None:

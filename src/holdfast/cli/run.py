@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli import report
+from holdfast.agent.load import Loaded
+from holdfast.cli import daemon, show
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
-from holdfast.cli.load import Loaded, load
+from holdfast.cli.load import load
 from holdfast.cli.terminal import ProgressLine, Style, say
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
@@ -23,8 +24,11 @@ from holdfast.paths import Paths
 from holdfast.state import journal
 
 if TYPE_CHECKING:  # a pass that changes nothing spends most of its time on imports
+    from holdfast.cli.confirming import Confirming
     from holdfast.cli.planfile import StoredPlan
+    from holdfast.resources.router import Router
     from holdfast.state.events import Event
+    from holdfast.state.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,34 @@ class Request:
     allow_mass_delete: bool
     allow_lockout: bool
     wait: float  # seconds, for whoever holds the ledger
+    confirm_within: float = 0.0  # seconds; 0: it need not be confirmed
+    asked_for: bool = False  # by a person, who may mean what was reverted before
 
 
 def run(request: Request) -> int:
+    served: Path | None = None
+    with daemon.connect(request.paths, reads=request.dry_run) as found:
+        if found is not None and request.confirm_within and not request.dry_run:
+            served = found.file
+            _refuse_served(found, request.file)
+        elif found is not None:
+            from holdfast.cli import daemon_run
+
+            return daemon_run.run(request, found)
+    return _alone(request, served)
+
+
+def _refuse_served(found: daemon.Daemon, file: Path | None) -> None:
+    if found.serves(file):
+        raise Refused(
+            f"nothing was touched: a daemon (process {found.about.pid}) applies {found.file} as"
+            " soon as it is written, so that it cannot be on trial: put the change into another"
+            " file, which takes its place once it is confirmed"
+        )
+
+
+def _alone(request: Request, served: Path | None) -> int:
+    """served: the file of a daemon that runs, whose place this one takes once it is confirmed."""
     stored = _stored_plan(request)
     loaded = load(request.paths, request.file if stored is None else stored.config)
     if stored is not None:
@@ -49,11 +78,16 @@ def run(request: Request) -> int:
         return _dry_run(request, loaded, stored)
     shown = ""
     if request.ask and stored is None:
-        shown = _ask(request, loaded)
-    agreed = _AgreedPass(request, loaded, stored, shown)
+        shown = agree(request, loaded)
+    agreed = AgreedPass(request, loaded, stored, shown)
+    if request.confirm_within:
+        from holdfast.cli.confirming import Confirming
+
+        agreed.confirming = Confirming(request, loaded, served)
     done = agreed.run()
-    report.show(done, agreed.generation, request.output, sys.stdout)
-    return Exit.OK if done.converged else Exit.FAILED
+    show.report(done, agreed.generation, request.output, sys.stdout)
+    kept = agreed.confirming is None or agreed.confirming.judge()
+    return Exit.OK if done.converged and kept else Exit.FAILED
 
 
 def _stored_plan(request: Request) -> StoredPlan | None:
@@ -74,8 +108,6 @@ def _stored_plan(request: Request) -> StoredPlan | None:
 
 
 def _dry_run(request: Request, loaded: Loaded, stored: StoredPlan | None) -> int:
-    from holdfast.cli import show
-
     plan = _look(request, loaded)
     about = loaded.about(request.paths)
     if stored is not None:
@@ -84,13 +116,12 @@ def _dry_run(request: Request, loaded: Loaded, stored: StoredPlan | None) -> int
     return Exit.REFUSED if plan.refusal else Exit.OK
 
 
-def _ask(request: Request, loaded: Loaded) -> str:
+def agree(request: Request, loaded: Loaded) -> str:
     """Shows the plan and asks; answers with the digest of what was agreed to.
 
     The ledger is not held while somebody thinks, so what they agreed to is compared with what
     there is to do once it is.
     """
-    from holdfast.cli import show
     from holdfast.engine import document
 
     if not sys.stdin.isatty():
@@ -111,7 +142,7 @@ def _ask(request: Request, loaded: Loaded) -> str:
 
 
 def _look(request: Request, loaded: Loaded) -> Plan:
-    from holdfast.cli.preview import look
+    from holdfast.agent.preview import look
 
     plan = look(request.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
     return _guarded(plan, request, loaded)
@@ -125,13 +156,26 @@ def _guarded(plan: Plan, request: Request, loaded: Loaded) -> Plan:
     return operator.guarded(plan, loaded, allow=request.allow_lockout)
 
 
+def latched(ledger: Ledger, router: Router, *, lift: bool) -> None:
+    """What was reverted is not applied again unless somebody asks for it."""
+    latch = ledger.latch(router.files)
+    if latch is None:
+        return
+    if not lift:
+        raise Refused(
+            f"nothing was touched: this very configuration was reverted (generation"
+            f" {latch.generation}: {latch.reason}); `holdfast apply` applies it all the same"
+        )
+    ledger.lift_latch(router.files)
+
+
 def _refuse(plan: Plan) -> None:
     if plan.refusal:
         raise Refused(f"nothing was touched: {plan.refusal}")
 
 
 @dataclass(slots=True)
-class _AgreedPass:
+class AgreedPass:
     """A pass that goes ahead only with what was agreed to."""
 
     request: Request
@@ -139,6 +183,7 @@ class _AgreedPass:
     stored: StoredPlan | None
     shown: str  # digest of the plan that somebody said yes to
     generation: int = 0
+    confirming: Confirming | None = None
     _progress: ProgressLine = field(default_factory=ProgressLine)
 
     def run(self) -> Report:
@@ -157,8 +202,12 @@ class _AgreedPass:
                 nonce=lambda: str(secrets.randbelow(2**31 - 1) + 1),
             )
 
+            if self.confirming is not None:
+                work.ahead = self.confirming.ahead(ledger, host.epoch, lambda: self.generation)
+
             def approve(plan: Plan) -> None:
                 self._check(plan)
+                latched(ledger, router, lift=request.asked_for)
                 self.generation = work.generation = ledger.begin_generation(router.files)
 
             try:
@@ -170,10 +219,18 @@ class _AgreedPass:
                 raise
             finally:
                 self._progress.clear()
-            events = journal.record(ledger, done, self.generation)
+            events = [*self._merged(ledger), *journal.record(ledger, done, self.generation)]
         # Not while others wait for the ledger: a sink may be slow.
         self._forward(events)
         return done
+
+    def _merged(self, ledger: Ledger) -> list[Event]:
+        """What became of other sources, where there are any."""
+        if self.loaded.effective is None:
+            return []
+        from holdfast.agent import merge_events
+
+        return merge_events.record(ledger, self.loaded.effective)
 
     def _forward(self, events: Sequence[Event]) -> None:
         router = self.loaded.router

@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import gc
-import sys
-import time
 from pathlib import Path
 
 import click
 
+from holdfast.agent.log import FORMS, log
+from holdfast.agent.web.address import DEFAULT, Listen, parse_listen
 from holdfast.cli import arguments
 from holdfast.cli.exit import Exit
 from holdfast.paths import Paths
 
 
+def _listen(_context: click.Context, _parameter: click.Parameter, text: str) -> Listen | None:
+    try:
+        return None if text == "none" else parse_listen(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command()
 @arguments.file
+@click.option(
+    "--listen",
+    metavar="ADDRESS:PORT",
+    default=DEFAULT.shown,
+    show_default=True,
+    callback=_listen,
+    help="Where to serve the console, the metrics and /healthz; `none` for nowhere.",
+)
+@click.option(
+    "--log",
+    "form",
+    type=click.Choice(FORMS),
+    default=FORMS[0],
+    show_default=True,
+    help="How lines of the log are written; `journal` leaves the time to systemd.",
+)
 @click.pass_obj
-def command(paths: Paths, file: Path | None) -> int:
-    """Keep the host as declared: run a pass at once, whenever a fact changes (a lease, a delegated
-    prefix, the verdict of a health check), when the file changes or SIGHUP comes, and every 30 s.
+def command(paths: Paths, file: Path | None, listen: Listen | None, form: str) -> int:
+    """Keep the host as declared: run a pass at once, whenever another program changes something of
+    what is declared, when a fact changes (a lease, a delegated prefix, the verdict of a health
+    check), when the file changes or SIGHUP comes, and every 30 s.
 
     Runs in the foreground and writes its log to stderr. SIGTERM ends it, after the pass that is
     under way, and leaves the network as it is. A file that is invalid is said and changes nothing:
@@ -35,11 +59,6 @@ def command(paths: Paths, file: Path | None) -> int:
     gc.freeze()
     path = (paths.config if file is None else file).absolute()
 
-    def say(line: str) -> None:
-        now = time.time()
-        clock = time.strftime("%H:%M:%S", time.localtime(now))
-        print(f"{clock}.{int(now % 1 * 1000):03d} {line}", file=sys.stderr, flush=True)
-
     with alone(paths):
-        asyncio.run(Agent(paths, path, say).run())
+        asyncio.run(Agent(paths, path, log(form), listen=listen).run())
     return Exit.OK

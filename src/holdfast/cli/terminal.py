@@ -1,54 +1,30 @@
-"""The terminal: colour where it is wanted, and one line of progress."""
+"""The terminal: lines for people, and one line of progress."""
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-_CODES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "magenta": "35",
-    "cyan": "36",
-}
+from holdfast.agent.stories.style import Style, counted, thousands, wants_colour
+
+__all__ = [
+    "ProgressLine",
+    "Style",
+    "counted",
+    "relative_places",
+    "say",
+    "thousands",
+    "wants_colour",
+]
 
 # Faster than this, a progress line would only flicker.
 QUIET_S = 1.0
 _REDRAW_S = 0.1
-
-
-def wants_colour(stream: TextIO, environment: Mapping[str, str] | None = None) -> bool:
-    """NO_COLOR beats CLICOLOR_FORCE beats what the stream is."""
-    env = os.environ if environment is None else environment
-    if env.get("NO_COLOR"):
-        return False
-    if env.get("CLICOLOR_FORCE", "") not in ("", "0"):
-        return True
-    return stream.isatty() and env.get("TERM") != "dumb"
-
-
-class Style:
-    """Colours text, or leaves it as it is."""
-
-    def __init__(self, colour: bool) -> None:
-        self.colour = colour
-
-    @classmethod
-    def of(cls, stream: TextIO) -> Style:
-        return cls(wants_colour(stream))
-
-    def __call__(self, text: str, *looks: str) -> str:
-        if not self.colour or not text:
-            return text
-        return f"\x1b[{';'.join(_CODES[look] for look in looks)}m{text}\x1b[0m"
 
 
 class ProgressLine:
@@ -80,6 +56,10 @@ class ProgressLine:
 def say(lines: Iterable[str], stream: TextIO) -> None:
     """Prints lines for people: places in files below the working directory by relative names."""
     folder = f"{Path.cwd()}/"
+    if stream is sys.stderr:
+        # What was printed before stands before, where both go to one file or pipe.
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
     for line in lines:
         print(_relative_places(line, folder), file=stream)
 
@@ -93,12 +73,3 @@ def _relative_places(text: str, folder: str) -> str:
     if folder == "//" or folder not in text:
         return text
     return re.sub(re.escape(folder) + r"(?=[^\s:]*:\d)", "", text)
-
-
-def thousands(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
-
-
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """`1 route`, `100 000 routes`."""
-    return f"{thousands(number)} {singular if number == 1 else plural or singular + 's'}"

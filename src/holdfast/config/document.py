@@ -16,14 +16,15 @@ Location = tuple[str | int, ...]  # ("spec", "resources", 3, "spec", "address")
 
 
 class Place(NamedTuple):
-    """A spot in a file; lines and columns from 1."""
+    """A spot in a file; lines and columns from 1. What stands in no file has line 0, and `path`
+    says it all."""
 
     path: str
     line: int
     column: int
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}:{self.column}"
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,13 @@ def decode(file: SourceFile) -> str:
         raise ConfigError([problem]) from None
 
 
-def parse(file: SourceFile) -> Document:
+def parse(file: SourceFile, expected: str = "a Router document") -> Document:
     text = decode(file)
     construction = Construction()
     try:
         node = yaml12.compose(text)
         if node is None:
-            message = "the file is empty: a Router document is expected"
+            message = f"the file is empty: {expected} is expected"
             raise UnreadableError(Trouble(Position(1, 1), message))
         data = construction.build(node)
     except UnreadableError as error:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 # A document of a resource as its source sent it: apiVersion, kind, metadata, spec.
 Raw = Mapping[str, Any]
 
+# What the files of a generation call a part that was in force: `dynamic:Plugin/inventory`.
+RECORD = "dynamic:"
+
 
 class Target(NamedTuple):
     """The identity of a resource. Targets are exact: there are no wildcards."""
@@ -47,8 +50,9 @@ class Part:
 
     @property
     def ref(self) -> str:
-        """How masks and events name it: `Plugin/oci-inventory#12`."""
-        return f"{self.source}#{self.generation}"
+        """How masks and events name it: `Plugin/oci-inventory#12`. A record of what was in force
+        (generation 0) does not say which it was."""
+        return f"{self.source}#{self.generation}" if self.generation else self.source
 
     @property
     def digest(self) -> str:

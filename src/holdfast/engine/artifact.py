@@ -59,8 +59,7 @@ class ArtifactKind:
     setting: bool = False  # always there: ensure sets values, nothing is created or deleted
     # Settings: whether values that were there before ours can be set again.
     restores: Callable[[Fields], bool] = lambda _before: True
-    adoptable: bool = True  # False: what others made is a conflict, and never a candidate
-    adoption: str = "if it is as declared"  # which of others' can be adopted, or why none can
+    adoption: str = "if it is as declared"  # which of others' can be adopted
     coexists: bool = False  # a foreign object of the same name does not stand in the way of ours
     matches: Callable[[str, Value, Value], bool] = lambda _field, desired, seen: desired == seen
     pins: tuple[str, ...] = ()  # fields that, once claimed, prove that it is the same object

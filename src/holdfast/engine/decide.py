@@ -22,7 +22,6 @@ from holdfast.engine.plan import (
 
 SETTING = "a setting: it always exists, and setting it is what was declared"
 CONFLICT_REMEDY = "change the configuration to match it, remove it by hand, or leave it as it is"
-NOT_ADOPTED = "remove it by hand, or leave it as it is. It cannot be adopted"
 
 
 def ensure(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> None:
@@ -125,14 +124,11 @@ def _offer(
     """Something foreign holds the identity: offer it for adoption, and name the conflict."""
     intent = want.intent
     differing = diff.changes(kind, intent.artifact.fields, seen.artifact.fields)
-    if kind.adoptable:
-        candidate = Candidate(
-            intent.artifact, want.owners, intent.origin, seen.artifact, seen.holder, differing
-        )
-        draft.candidates.append(candidate)
-    if not conflict:
-        return
-    if differing or not kind.adoptable:
+    candidate = Candidate(
+        intent.artifact, want.owners, intent.origin, seen.artifact, seen.holder, differing
+    )
+    draft.candidates.append(candidate)
+    if conflict and differing:
         draft.conflicts.append(
             Conflict(
                 intent.artifact,
@@ -141,7 +137,7 @@ def _offer(
                 seen.artifact,
                 seen.holder,
                 differing,
-                CONFLICT_REMEDY if kind.adoptable else f"{NOT_ADOPTED}: {kind.adoption}",
+                CONFLICT_REMEDY,
             )
         )
         who = f" ({seen.holder})" if seen.holder else ""

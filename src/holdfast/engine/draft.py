@@ -78,7 +78,11 @@ class Draft:
         for key in requires:
             if key in self.missing:
                 return f"waits for {key}: {self.missing[key]}"
-            there = self.observed.sightings.get(key) or key in self.created
+            there = (
+                self.observed.sightings.get(key)
+                or key in self.created
+                or key in self.observed.standing
+            )
             if not there and key.kind not in self.observed.unknown:
                 return f"waits for {key}: it is not there yet"
         return ""
@@ -92,11 +96,11 @@ class Draft:
 
     def finish(self, desired: Desired) -> Plan:
         operations = self.operations
-        if self.observed.unknown:
+        why = self._why_nothing_is_deleted()
+        if why:
             operations = [
                 op for op in operations if not op.cleans_up and op.verb is not Verb.FORGET
             ]
-            why = "kept: not everything could be observed, so nothing is deleted in this pass"
             self.orphans = [
                 replace(orphan, removed=False, reason=why) if orphan.removed else orphan
                 for orphan in self.orphans
@@ -111,6 +115,16 @@ class Draft:
             unknown=tuple(sorted(self.observed.unknown.items())),
             refusal=refusal(operations, desired, self.elsewhere, self.policy),
         )
+
+    def _why_nothing_is_deleted(self) -> str:
+        """In this pass; empty where it may be."""
+        if self.observed.unknown:
+            return "kept: not everything could be observed, so nothing is deleted in this pass"
+        if self.policy.unloaded:
+            *first, last = self.policy.unloaded
+            names = f"{', '.join(first)} and {last}" if first else last
+            return f"kept: waits until {names} {'have' if first else 'has'} loaded"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

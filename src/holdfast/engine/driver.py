@@ -28,9 +28,14 @@ class Scope:
     # Whether what is declared would have an object, as it was seen, deleted or replaced. What
     # others would lose by that may be dear to find out, and is asked of no other object.
     ending: Callable[[Artifact], bool] = lambda _seen: False
+    # What is to be there under a key, for objects that have to be compared with all of it; None
+    # where nothing is.
+    declared: Callable[[Key], Artifact | None] = lambda _key: None
     # Keys of routes, for people who ask about them: all of them are reported, whatever their table,
     # metric and writer. The kernel can't pick them out, so this reads every route there is.
     destinations: frozenset[bytes] = frozenset()
+    # Only drivers of these kinds are asked; None: all of them.
+    kinds: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,3 +54,5 @@ class Observed:
     sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
     bulk: Mapping[str, BulkSighting] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)  # kind -> why it could not be read
+    # Seen by an earlier look, and nothing said since that it changed: what others require.
+    standing: Set[Key] = frozenset()

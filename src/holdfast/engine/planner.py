@@ -9,12 +9,12 @@ For one declared artifact (intent `ensure`):
 | ours, other fields       | update, or replace where a field cannot be changed in place |
 | ours, several            | the first as above, the others are deleted |
 | foreign, a setting       | keep or update: settings always exist, setting them is what was asked |
-| foreign, as declared     | nothing: an adoption candidate, or a conflict if its kind has none |
+| foreign, as declared     | nothing: an adoption candidate |
 | foreign, other fields    | nothing: a conflict |
 
 What is ours and not declared is an orphan; its kind's cleanup rule says whether it goes. What one
 of its owners may still declare, once the fact it waits for is known, stays. Nothing is deleted
-while any kind could not be observed.
+while any kind could not be observed, or while a source has not said yet what it contributes.
 """
 
 from __future__ import annotations

@@ -16,3 +16,6 @@ class Policy:
     max_delete_share: int = MAX_DELETE_SHARE  # per cent of what is owned
     allow_mass_delete: bool = False
     doubt: str = ""  # why the configuration may not be all that was meant
+    # Sources that have not said yet what they contribute. What they may still declare looks like
+    # what nobody declares, so nothing is cleaned up before they have.
+    unloaded: tuple[str, ...] = ()

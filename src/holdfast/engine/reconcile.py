@@ -92,6 +92,10 @@ class Pass:
     generation: int = 0
     progress: Callable[[int, int], None] = lambda _done, _total: None
     nonce: Callable[[], str] = lambda: ""
+    # Which of the changes are made now: some may have to wait, for a reason of the caller's.
+    ready: Callable[[Sequence[Operation]], Sequence[Operation]] = lambda changes: changes
+    # Told what is there and what is to be done about it, before the first change.
+    ahead: Callable[[Mapping[Key, Claim], Observed, Plan], None] = lambda *_seen: None
     _results: list[Result] = field(default_factory=list)
 
     def plan(self) -> Plan:
@@ -102,7 +106,8 @@ class Pass:
         """Carry out the plan once `approve` has let it pass (it raises to refuse)."""
         claims, observed, first = self._look()
         approve(first)
-        current, changes, rounds = first, first.changes, 0
+        self.ahead(claims, observed, first)
+        current, changes, rounds = first, self.ready(first.changes), 0
         if not changes:
             self._record(first, observed, claims)
         while changes and rounds < MAX_ROUNDS:
@@ -111,7 +116,7 @@ class Pass:
             done = self._apply(changes, claims)
             claims, observed, current = self._look()
             claims = self._record(current, observed, claims)
-            changes = _approved(current, first) if done else ()
+            changes = self.ready(_approved(current, first)) if done else ()
         return Report(first, tuple(self._results), current, rounds)
 
     def _look(self) -> tuple[dict[Key, Claim], Observed, Plan]:
@@ -202,7 +207,12 @@ def scope(
             return ownership.goes_with_its_declaration(kind, seen, claim)
         return any(_ends(intent, seen) for intent in declared[seen.key])
 
-    return Scope(frozenset(keys), tuple(batches), claims, tables, ending)
+    def wanted(key: Key) -> Artifact | None:
+        ensured = (one for one in declared.get(key, ()) if one.action is Action.ENSURE)
+        first = next(ensured, None)
+        return first.artifact if first is not None else None
+
+    return Scope(frozenset(keys), tuple(batches), claims, tables, ending, wanted)
 
 
 def _ends(intent: Intent, seen: Artifact) -> bool:

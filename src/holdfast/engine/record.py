@@ -130,7 +130,10 @@ def settle(
         proven: Sequence[Sighting] = [sighting for sighting, _ in ours]
         if not proven and key in made:
             proven = _untagged(kind, foreign)
-        if not proven:
+        if not proven and key in made and kind.nonce_field and foreign:
+            # Made exclusively a moment ago, and changed by somebody since: a claim holds on that.
+            put[key] = replace(claim, state=ClaimState.OWNED, nonce="")
+        elif not proven:
             remove.add(key)  # the create did not happen, or the delete did
         elif claim.state is ClaimState.PENDING or key not in leaving:
             # What nothing declares any more, and its kind's cleanup rule keeps, has no operation.

@@ -45,7 +45,7 @@ class BlockDriver:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == BLOCK.name}
         sightings = {}
         for key in sorted(wanted):
-            path, name = _parts(key)
+            path, name = parts(key)
             try:
                 with rooted.parent(self._root, path) as (folder, file):
                     found = _split(rooted.read(folder, file), name)
@@ -65,7 +65,7 @@ class BlockDriver:
         return one_by_one.carry_out(operations, progress, self._carry_out)
 
     def _carry_out(self, operation: Operation, subject: Artifact) -> None:
-        path, name = _parts(subject.key)
+        path, name = parts(subject.key)
         if operation.verb is Verb.CREATE:
             self._create(path, name, subject)
             return
@@ -111,9 +111,17 @@ def _look(folder: int, file: str, name: str) -> tuple[rooted.Seen, _Split]:
     return seen, _split(rooted.read(folder, file), name)
 
 
-def _parts(key: Key) -> tuple[str, str]:
+def parts(key: Key) -> tuple[str, str]:
     path, _, name = key.name.rpartition(" ")
     return path, name
+
+
+def block(content: bytes, name: str) -> bytes:
+    """What stands in a block of a file; ValueError where there is none."""
+    found = _split(content, name).block
+    if found is None:
+        raise ValueError(f"there is no block {name} in it")
+    return found
 
 
 def _marks(name: str) -> tuple[bytes, bytes]:

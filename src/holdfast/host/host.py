@@ -73,11 +73,18 @@ class LinuxHost:
         self._services.close()
         self._sock.close()
 
+    @property
+    def ports(self) -> frozenset[int]:
+        """Of the netlink sockets that links, addresses, routes and the like are changed over."""
+        return frozenset({self._sock.port} - {0})
+
     def observe(self, scope: Scope) -> Observed:
         sightings: dict[Key, Sequence[Sighting]] = {}
         bulk: dict[str, BulkSighting] = {}
         unknown: dict[str, str] = {}
         for driver in dict.fromkeys(self._drivers.values()):
+            if scope.kinds is not None and scope.kinds.isdisjoint(driver.kinds):
+                continue
             try:
                 seen = driver.observe(scope)
             except (DriverError, OSError) as error:

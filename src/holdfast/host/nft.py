@@ -1,4 +1,8 @@
-"""The driver of nftables tables: ours by their comment, each written in one transaction."""
+"""The driver of nftables tables: ours by their comment, each written in one transaction.
+
+A table that was adopted has no such comment until it is first written. Until then the claim tells
+it by its handle, which the kernel gives to no other table of a namespace.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,14 @@ from holdfast.engine.kinds.nft import CHANGED, FOREIGN, MARK, NFT
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import nft_ruleset, nft_script
+from holdfast.host import nft_contents, nft_ruleset, nft_scratch, nft_script
 from holdfast.host.netlink import steps
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.host.nft_ruleset import Listing, NoNftables, Ruleset, Table
 
 _COMMENT = re.compile(rf"{MARK} ([0-9a-f]{{16}})", re.ASCII)
 _TAG = f"comment {MARK}"
+_OWNER = 0x2  # flag of a table
 # nft takes well under a second for 10 000 rules, and longer than that in proportion.
 _TIMEOUT_S = 300.0
 
@@ -29,6 +34,15 @@ class _Written(NamedTuple):
 
     content: str
     listing: Listing
+
+
+class _Compared(NamedTuple):
+    """A foreign table and what was declared, and what came of comparing them."""
+
+    handle: int
+    listing: Listing
+    declared: str
+    content: str
 
 
 class NftDriver:
@@ -41,6 +55,7 @@ class NftDriver:
         self._connect = connect
         self._opened: Ruleset | None = None
         self._written: dict[Key, _Written] = {}  # until claims remember it
+        self._compared: dict[Key, _Compared] = {}
 
     def close(self) -> None:
         if self._opened is not None:
@@ -51,10 +66,17 @@ class NftDriver:
         self._forget_claimed(scope)
 
         def known(table: Table) -> Listing | None:
-            return self._expected(_key(table), _digest(table), scope)
+            key = _key(table)
+            if _digest(table):
+                return self._expected(key, _digest(table), scope)
+            adopted = self._adopted(key, table, scope)
+            return adopted.listing if adopted is not None else None
+
+        def listed(table: Table) -> bool:
+            return bool(_digest(table)) or _key(table) in scope.keys or _key(table) in scope.claims
 
         try:
-            _, tables, listings = self._ruleset().read(lambda one: bool(_digest(one)), known)
+            _, tables, listings = self._ruleset().read(listed, known)
         except NoNftables:
             return Observed()
         except DriverError as error:
@@ -65,12 +87,13 @@ class NftDriver:
             raise
         sightings: dict[Key, Sequence[Sighting]] = {}
         for table in tables:
-            key = _key(table)
+            if table.handle not in listings:
+                continue
+            key, listing = _key(table), listings[table.handle]
             if _digest(table):
-                sightings[key] = (self._own(key, table, listings[table.handle], scope),)
-            elif key in scope.keys or key in scope.claims:
-                seen = Artifact(key, {"content": FOREIGN, "writer": "another program"})
-                sightings[key] = (Sighting(seen, holder=_holder(table)),)
+                sightings[key] = (self._own(key, table, listing, scope),)
+            else:
+                sightings[key] = (self._others(key, table, listing, scope),)
         return Observed(sightings)
 
     def apply(
@@ -88,6 +111,53 @@ class NftDriver:
             listing = expected
         fields = {"content": content, "listing": str(listing), "writer": MARK}
         return Sighting(Artifact(key, fields), tag=_TAG)
+
+    def _others(self, key: Key, table: Table, listing: Listing, scope: Scope) -> Sighting:
+        """A table without our comment, which may have been adopted."""
+        adopted = self._adopted(key, table, scope)
+        if adopted is not None and listing.same(adopted.listing):
+            content, listing = adopted
+        elif adopted is not None:
+            content = CHANGED
+        else:
+            content = self._compare(table, listing, scope.declared(key))
+        fields = {"content": content, "listing": str(listing), "writer": _writer(table)}
+        return Sighting(Artifact(key, fields), holder=_holder(table))
+
+    def _adopted(self, key: Key, table: Table, scope: Scope) -> _Written | None:
+        claim = scope.claims.get(key)
+        if claim is None or claim.epoch != self._epoch:
+            return None
+        if claim.fields.get("writer") != _writer(table):
+            return None  # it is gone, and another one has its name
+        listing = Listing.parse(str(claim.fields.get("listing")))
+        return _Written(str(claim.fields.get("content")), listing)
+
+    def _compare(self, table: Table, listing: Listing, declared: Artifact | None) -> str:
+        """The declared digest if the table is made of what is declared, else what to say of it."""
+        if declared is None:
+            return FOREIGN
+        if int.from_bytes(table.flags, "big") & _OWNER:
+            return "not known: a program holds it (flags owner), and nobody else can change it"
+        wanted = str(declared.fields["content"])
+        last = self._compared.get(declared.key)
+        if (
+            last is not None
+            and (last.handle, last.declared) == (table.handle, wanted)
+            and last.listing.same(listing)
+        ):
+            return last.content
+        try:
+            want = nft_scratch.contents(declared, _nft)
+            seen = nft_contents.read(self._ruleset(), table)
+            if self._ruleset().generation() != listing.generation:
+                return "not known: the ruleset changed while it was read"
+        except (DriverError, OSError) as error:
+            return f"not known: {error}"
+        other = nft_contents.difference(seen, want)
+        content = f"other than declared: {other}" if other else wanted
+        self._compared[declared.key] = _Compared(table.handle, listing, wanted, content)
+        return content
 
     def _expected(self, key: Key, content: str, scope: Scope) -> Listing | None:
         """How the table read right after it was written with that content; None where nobody
@@ -128,7 +198,7 @@ class NftDriver:
         generation, table = self._find(artifact.key)
         if table is None:
             return steps.failed(operation, "it is gone since the plan was made")
-        if not _digest(table):
+        if not (_digest(table) or _is_planned(operation, table)):
             return _foreign(operation, table)
         said = _nft(nft_script.replace(artifact, table.handle))
         if said:
@@ -141,11 +211,20 @@ class NftDriver:
         if table is None:
             return steps.done(operation)
         if not _digest(table):
-            return _foreign(operation, table)
+            if not _is_planned(operation, table):
+                return _foreign(operation, table)
+            if not self._is_untouched(operation, table):
+                return steps.failed(operation, "somebody changed it since the plan was made")
         said = _nft(nft_script.delete(table.family, table.handle))
         if said and self._find(artifact.key)[1] is not None:
             return steps.failed(operation, said)
         return steps.done(operation)
+
+    def _is_untouched(self, operation: Operation, table: Table) -> bool:
+        _, _, listings = self._ruleset().read(lambda one: one.handle == table.handle)
+        now = listings.get(table.handle)
+        # Gone by now: the delete, which names its handle, finds that out.
+        return now is None or now.same(Listing.parse(_seen(operation, "listing")))
 
     def _find(self, key: Key) -> tuple[int, Table | None]:
         """The generation, and the table of that name just now."""
@@ -205,6 +284,20 @@ def _digest(table: Table) -> str:
 
 def _holder(table: Table) -> str:
     return f'comment "{table.comment}"' if table.comment else "no comment"
+
+
+def _writer(table: Table) -> str:
+    return f"another program, as handle {table.handle}"
+
+
+def _is_planned(operation: Operation, table: Table) -> bool:
+    """Is a table without our comment the very one that was seen when this was planned?"""
+    return _seen(operation, "writer") == _writer(table)
+
+
+def _seen(operation: Operation, field: str) -> str:
+    seen = operation.observed
+    return str(seen.fields.get(field, "")) if isinstance(seen, Artifact) else ""
 
 
 def _foreign(operation: Operation, table: Table) -> Result:

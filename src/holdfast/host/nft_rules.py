@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from holdfast.host.netlink.messages import HEADER, Run
@@ -25,6 +25,9 @@ _FORMS = {
 # tells, and how much of a quota is used up. Only a counter always tells as much of it.
 _STATE = {b"counter": {1, 2}, b"last": {1, 2}, b"quota": {4}}
 _BLANKED = b"counter"
+# Which attribute of an expression's data is the name of a set that may be of this rule alone.
+_NAMES_A_SET = {b"lookup": 1, b"objref": 4}
+_AS_THEY_ARE: Mapping[bytes, bytes] = {}
 _GENERIC = 4  # after the header: family, version, and the low bits of the generation
 # Sequence number, port, and what _GENERIC covers, in words.
 _OF_THE_ANSWER = (2, 3, 4)
@@ -58,7 +61,8 @@ def declared(runs: Iterable[Run]) -> Iterator[bytes]:
         elif run.count > 1:
             yield from declared(_alone(run, body) for body in run.bodies())
         else:
-            yield from _pieces(*run.bodies())
+            (body,) = run.bodies()
+            yield from pieces(body)
 
 
 def _alone(run: Run, body: bytes) -> Run:
@@ -112,23 +116,34 @@ def _expression(message: bytes, start: int, end: int, blanks: list[int], shape: 
     return name == _BLANKED
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
-    """A rule of any form."""
+def chain(body: bytes) -> bytes:
+    """The name of the chain that a rule is in."""
+    return next(
+        body[a + 4 : b] for kind, a, b in _walk(body, _GENERIC, len(body)) if kind == _CHAIN
+    )
+
+
+def pieces(body: bytes, names: Mapping[bytes, bytes] = _AS_THEY_ARE) -> Iterator[bytes]:
+    """A rule of any form. names: what stands for the name of a set."""
     for kind, start, end in _walk(body, _GENERIC, len(body)):
         if kind == _EXPRESSIONS:
             for _, first, last in _walk(body, start + 4, end):
-                yield from _lasting(body[first + 4 : last])
+                yield from _lasting(body[first + 4 : last], names)
         elif kind in _DECLARED:
             yield body[start:end]
 
 
-def _lasting(expression: bytes) -> Iterator[bytes]:
+def _lasting(expression: bytes, names: Mapping[bytes, bytes]) -> Iterator[bytes]:
     name, *data = (expression[a:b] for _, a, b in _walk(expression, 0, len(expression)))
     yield name
     state = _STATE.get(name[4:-1], set())
+    named = _NAMES_A_SET.get(name[4:-1])
     for nest in data:
-        kept = (found for found in _walk(nest, 4, len(nest)) if found[0] not in state)
-        yield from (nest[start:end] for _, start, end in kept)
+        for kind, start, end in _walk(nest, 4, len(nest)):
+            if kind == named:
+                yield names.get(nest[start + 4 : end], nest[start:end])
+            elif kind not in state:
+                yield nest[start:end]
 
 
 def _walk(data: bytes, offset: int, end: int) -> Iterator[tuple[int, int, int]]:

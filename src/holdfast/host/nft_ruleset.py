@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -40,15 +40,15 @@ _GET_ELEMENT, _GET_GENERATION, _GET_OBJECT, _GET_FLOWTABLE = 13, 16, 19, 23
 _TABLE_NAME, _TABLE_FLAGS, _TABLE_HANDLE, _TABLE_USERDATA = 1, 2, 4, 6
 _CHAIN_TABLE = 1
 _RULE_TABLE = 1
-_SET_NAME, _SET_FLAGS = 2, 3
+SET_NAME, _SET_FLAGS = 2, 3
 _ELEMENT_TABLE, _ELEMENT_SET, _ELEMENTS, _LIST_ELEMENT = 1, 2, 3, 1
-_OBJECT_TYPE, _OBJECT_DATA = 3, 4
+OBJECT_TYPE, _OBJECT_DATA = 3, 4
 _GENERATION_ID = 1
 # What was declared of each. What a later kernel may come to tell of them is not among it.
-_CHAIN_DECLARED = {1, 3, 4, 5, 7, 10, 12}
-_SET_DECLARED = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15}
+CHAIN_DECLARED = {1, 3, 4, 5, 7, 10, 12}
+SET_DECLARED = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15}
 _OBJECT_DECLARED = {1, 2, 3, 8}
-_FLOWTABLE_DECLARED = {1, 2, 3, 7}
+FLOWTABLE_DECLARED = {1, 2, 3, 7}
 _ELEMENT_DECLARED = {1, 2, 3, 6, 9, 10}  # not its counters, for one
 _ELEMENT_TIMEOUT, _ELEMENT_EXPIRATION = 4, 5
 # What changes by itself in the data of objects: all that a counter counts, and how much of a quota
@@ -57,11 +57,11 @@ _OBJECT_STATE = {1: {1, 2}, 2: {4}}
 # Flags of a set. One made for a single rule cannot be changed, and its handle, which is given
 # once, stands for its elements: another such set may come by its name. One with EVAL is filled by
 # packets.
-_ANONYMOUS, _EVAL = 0x1, 0x20
+ANONYMOUS, _EVAL = 0x1, 0x20
 _SET_HANDLE = 16
 
 _COMMENT = 0  # in the user data of a table, as libnftnl packs it
-_HEADER = 4  # family, version, and the low bits of the generation
+HEADER = 4  # family, version, and the low bits of the generation
 _NLA = struct.Struct("=HH")
 _TYPE_MASK = 0x3FFF
 _TRIES = 8
@@ -118,13 +118,13 @@ class Ruleset:
 
     def generation(self) -> int:
         """Every transaction makes the next one, whoever it is of."""
-        answer = self._sock.get(Request(_SUBSYSTEM | _GET_GENERATION, 0, bytes(_HEADER)))
+        answer = self._sock.get(Request(_SUBSYSTEM | _GET_GENERATION, 0, bytes(HEADER)))
         if isinstance(answer, NetlinkError):
             said = f"cannot read the nftables generation: {answer}"
             if answer.errno == errno.EINVAL:  # netfilter has no such subsystem
                 raise NoNftables(said)
             raise DriverError(said, answer.errno)
-        found = attributes.parse(answer, _HEADER)
+        found = attributes.parse(answer, HEADER)
         return int.from_bytes(found[_GENERATION_ID], "big")
 
     def is_next(self, before: int) -> bool:
@@ -165,10 +165,10 @@ class Ruleset:
 
     def _list(self, table: Table, generation: int, known: Listing | None) -> Listing:
         outer = hashlib.sha256(table.flags)
-        for body in self._chains(table):
-            _add(outer.update, _declared(body, _HEADER, _CHAIN_DECLARED))
-        for body in self._of(table, _GET_FLOWTABLE, "flowtables").bodies():
-            _add(outer.update, _declared(body, _HEADER, _FLOWTABLE_DECLARED))
+        for body in self.chains(table):
+            add(outer.update, declared(body, CHAIN_DECLARED))
+        for body in self.flowtables(table):
+            add(outer.update, declared(body, FLOWTABLE_DECLARED))
         if generation != self._generation:
             self._generation, self._inner = generation, {}
         if known is not None and known.generation == generation:
@@ -181,44 +181,57 @@ class Ruleset:
     def _read_inner(self, table: Table) -> str:
         digest = hashlib.sha256()
         digest.update(self._read_rules(table))
-        for body in self._of(table, _GET_SET, "sets").bodies():
-            found = attributes.parse(body, _HEADER)
-            flags = int.from_bytes(found.get(_SET_FLAGS, b""), "big")
-            if flags & _ANONYMOUS:
+        for body in self.sets(table):
+            found = attributes.parse(body, HEADER)
+            if set_flags(found) & ANONYMOUS:
                 elements = found[_SET_HANDLE]
-            elif flags & _EVAL:
-                elements = b""
             else:
-                elements = b"".join(self._elements(table, found[_SET_NAME]))
-            _add(digest.update, [*_declared(body, _HEADER, _SET_DECLARED), elements])
-        for body in self._of(table, _GET_OBJECT, "objects").bodies():
-            _add(digest.update, _object(body))
+                elements = b"".join(self.elements(table, found))
+            add(digest.update, [*declared(body, SET_DECLARED), elements])
+        for body in self.objects(table):
+            add(digest.update, object_settings(body))
         return digest.hexdigest()[:_DIGITS]
 
     def _read_rules(self, table: Table) -> bytes:
         """A few at a time: a process of short life pays for every page that it is the first to
         write on."""
         digest = hashlib.sha256()
-        for part in nft_rules.declared(self._of(table, _GET_RULE, "rules").runs):
+        for part in nft_rules.declared(self.rules(table).runs):
             digest.update(part)
         return digest.digest()
 
-    def _elements(self, table: Table, name: bytes) -> list[bytes]:
-        """Sorted: a hash table that grows tells them in another order."""
-        header = attributes.text(_ELEMENT_TABLE, table.name)
-        header += attributes.attribute(_ELEMENT_SET, name)
-        found: list[bytes] = []
-        what = f"nftables set {attributes.to_text(name)} of table {table.family} {table.name}"
-        for body in self._dump(_GET_ELEMENT, table.family, what, header).bodies():
-            found += _lasting_elements(attributes.parse(body, _HEADER).get(_ELEMENTS, b""))
-        found.sort()
-        return found
-
-    def _chains(self, table: Table) -> list[bytes]:
+    def chains(self, table: Table) -> list[bytes]:
         """The kernel answers with those of all tables."""
         name = table.name.encode() + b"\0"
         bodies = self._dump(_GET_CHAIN, table.family, "nftables chains").bodies()
-        return [body for body in bodies if attributes.parse(body, _HEADER)[_CHAIN_TABLE] == name]
+        return [body for body in bodies if attributes.parse(body, HEADER)[_CHAIN_TABLE] == name]
+
+    def rules(self, table: Table) -> Dump:
+        return self._of(table, _GET_RULE, "rules")
+
+    def sets(self, table: Table) -> Iterable[bytes]:
+        return self._of(table, _GET_SET, "sets").bodies()
+
+    def objects(self, table: Table) -> Iterable[bytes]:
+        return self._of(table, _GET_OBJECT, "objects").bodies()
+
+    def flowtables(self, table: Table) -> Iterable[bytes]:
+        return self._of(table, _GET_FLOWTABLE, "flowtables").bodies()
+
+    def elements(self, table: Table, found: Mapping[int, bytes]) -> list[bytes]:
+        """Of a set of these attributes, less those that packets put into it. Sorted: a hash table
+        that grows tells them in another order."""
+        if set_flags(found) & _EVAL:
+            return []
+        name = found[SET_NAME]
+        header = attributes.text(_ELEMENT_TABLE, table.name)
+        header += attributes.attribute(_ELEMENT_SET, name)
+        elements: list[bytes] = []
+        what = f"nftables set {attributes.to_text(name)} of table {table.family} {table.name}"
+        for body in self._dump(_GET_ELEMENT, table.family, what, header).bodies():
+            elements += _lasting_elements(attributes.parse(body, HEADER).get(_ELEMENTS, b""))
+        elements.sort()
+        return elements
 
     def _of(self, table: Table, message: int, what: str) -> Dump:
         header = attributes.text(_RULE_TABLE, table.name)  # the same number in each of them
@@ -231,7 +244,7 @@ class Ruleset:
 
 
 def _table(body: bytes) -> Table:
-    found = attributes.parse(body, _HEADER)
+    found = attributes.parse(body, HEADER)
     return Table(
         _FAMILY_NAMES.get(body[0], str(body[0])),
         attributes.to_text(found[_TABLE_NAME]),
@@ -251,7 +264,11 @@ def _comment(userdata: bytes) -> str:
     return ""
 
 
-def _add(update: Callable[[bytes], None], parts: list[bytes]) -> None:
+def set_flags(found: Mapping[int, bytes]) -> int:
+    return int.from_bytes(found.get(_SET_FLAGS, b""), "big")
+
+
+def add(update: Callable[[bytes], None], parts: list[bytes]) -> None:
     """Each with its length, so that no two lists of parts look the same."""
     update(b"%d" % len(parts))
     for part in parts:
@@ -269,8 +286,8 @@ def _walk(data: bytes, offset: int = 0) -> Iterator[tuple[int, int, int]]:
         offset += (length + 3) & ~3
 
 
-def _declared(data: bytes, offset: int, kinds: Collection[int]) -> list[bytes]:
-    return [data[start:end] for kind, start, end in _walk(data, offset) if kind in kinds]
+def declared(body: bytes, kinds: Collection[int]) -> list[bytes]:
+    return [body[start:end] for kind, start, end in _walk(body, HEADER) if kind in kinds]
 
 
 def _lasting_elements(nest: bytes) -> Iterator[bytes]:
@@ -302,9 +319,9 @@ def _alike(nest: bytes) -> int:
     return length if same else 0
 
 
-def _object(body: bytes) -> list[bytes]:
-    found = attributes.parse(body, _HEADER)
-    state = _OBJECT_STATE.get(int.from_bytes(found[_OBJECT_TYPE], "big"), set())
+def object_settings(body: bytes) -> list[bytes]:
+    found = attributes.parse(body, HEADER)
+    state = _OBJECT_STATE.get(int.from_bytes(found[OBJECT_TYPE], "big"), set())
     data = found.get(_OBJECT_DATA, b"")
     settings = [data[start:end] for kind, start, end in _walk(data) if kind not in state]
-    return _declared(body, _HEADER, _OBJECT_DECLARED) + settings
+    return declared(body, _OBJECT_DECLARED) + settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -11,6 +12,9 @@ from holdfast.errors import DriverError
 # Where programs of the system stand; the caller's PATH is not trusted.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TIMEOUT_S = 60.0
+# Longer than what it did takes to be heard, and too short for its number to come round.
+_LATELY_S = 10.0
+_lately: dict[int, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +53,38 @@ def run(
     name = PurePath(argv[0]).name
     data = given.encode() if isinstance(given, str) else given
     try:
-        done = subprocess.run(  # noqa: S603 (no shell, absolute path)
+        with subprocess.Popen(  # noqa: S603 (no shell, absolute path)
             list(argv),
-            input=data,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={"PATH": PATH, "LC_ALL": "C.UTF-8", **(environment or {})},
-        )
+        ) as child:
+            _note(child.pid)
+            try:
+                out, err = child.communicate(data, timeout)
+            except BaseException:
+                child.kill()
+                raise
+            finally:
+                _note(child.pid)
     except subprocess.TimeoutExpired:
         raise DriverError(f"{name} did not answer within {timeout:g} s") from None
     except OSError as error:
         raise DriverError(f"{name} could not be run: {error.strerror}") from error
-    return Ended(
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-    )
+    return Ended(child.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def ran_lately(pid: int) -> bool:
+    """Was it a program that was run here? The kernel names the process that a change is of, when
+    it tells everybody, and that may be heard when the program has ended."""
+    last = _lately.get(pid)
+    return last is not None and time.monotonic() - last < _LATELY_S
+
+
+def _note(pid: int) -> None:
+    now = time.monotonic()
+    for one, last in list(_lately.items()):
+        if now - last >= _LATELY_S:
+            _lately.pop(one, None)
+    _lately[pid] = now

@@ -4,8 +4,9 @@ that is as declared goes on."""
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, Fields, Key, Value
@@ -79,6 +80,24 @@ class WireGuardDriver:
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
         return steps.carry_out(operations, progress, self._step)
+
+    def payload(self, seen: Artifact) -> bytes:
+        """With its keys, what it takes to bring back what was seen; ValueError where it is no
+        longer so."""
+        _, device = self._find(seen.key.name)
+        if device is None or device.public_key != seen.fields["public_key"]:
+            raise ValueError("it changed while it was being read")
+        told = seen.fields["peers"]
+        texts = told if isinstance(told, tuple) else ()
+        peers = [
+            replace(device.peers[key_of(text)].peer, endpoint=endpoint_of(text))
+            for text in texts
+            if key_of(text) in device.peers
+        ]
+        if tuple(map(str, peers)) != texts:
+            raise ValueError("it changed while it was being read")
+        secrets = {"private_key": device.private_key, "peers": [asdict(peer) for peer in peers]}
+        return json.dumps(secrets).encode()
 
     def _step(self, operation: Operation, artifact: Artifact) -> Result:
         _, device = self._find(artifact.key.name)

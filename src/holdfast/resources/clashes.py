@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 
 from holdfast.config.document import Place
 from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.bulk_keys import few_of
 from holdfast.engine.intent import BulkIntent, Waiting
 from holdfast.engine.kinds import route as routes
 from holdfast.resources.resource import Declared, Fault, Identity, Resource
@@ -195,14 +196,21 @@ def _rules(rules: Iterable[tuple[Resource, Artifact]]) -> Iterator[Finding]:
             yield resource, Fault(("fwmark",), message)
 
 
+def _all_apart(lists: Sequence[Sequence[bytes]]) -> bool:
+    """Whether no key is in two lists. The longest is only looked through: one route beside a
+    hundred thousand costs no set of them."""
+    *others, longest = sorted(lists, key=len)
+    keys: set[bytes] = set()
+    keys.update(*others)
+    return len(keys) == sum(map(len, others)) and not few_of(keys, longest)
+
+
 def _routes(
     scope: bytes, batches: list[tuple[Resource, Batch]], places: RoutePlaces
 ) -> Iterator[Finding]:
     """Routes with one identity and different fields. Built for lists of any length: where no
     destination is there twice, nothing is done for a single route."""
-    everything: set[bytes] = set()
-    everything.update(*(batch.keys for _, batch in batches))
-    if len(everything) == sum(len(batch) for _, batch in batches):
+    if _all_apart([batch.keys for _, batch in batches]):
         return
     seen: dict[bytes, tuple[Resource, Batch]] = {}
     clashing: list[tuple[bytes, Resource, Batch, Resource]] = []

@@ -5,8 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from holdfast.resources.confirm_target import ConfirmTarget, parse_target
 from holdfast.resources.registry import router_versions
-from holdfast.resources.shape import Shape, Spec, integer, nested, optional, parsed, required
+from holdfast.resources.shape import (
+    Shape,
+    Spec,
+    integer,
+    listed,
+    nested,
+    optional,
+    parsed,
+    required,
+)
 
 DEFAULT_TAG = 72
 DEFAULT_MAX_DELETE_SHARE = 50
@@ -85,12 +95,24 @@ class Ownership(Spec):
     )
 
 
+class Confirm(Spec):
+    targets: tuple[ConfirmTarget, ...] = optional(
+        listed(parsed(parse_target, "address or address:port", {"minLength": 2}), least=0),
+        "what has to answer after `apply --confirm-within` if it did before: addresses that answer"
+        " a ping, or take a TCP connection where a port is given",
+        default=(),
+    )
+
+
 class RouterSpec(Spec):
     resources: tuple[Any, ...] | None = optional(
         Shape(parse_resources, {"type": "array"}, "list of resources"), "what is declared"
     )
     ownership: Ownership = optional(
         nested(Ownership), "how ownership is marked and guarded", default=Ownership()
+    )
+    confirm: Confirm = optional(
+        nested(Confirm), "how a change that waits to be confirmed is judged", default=Confirm()
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.config.document import Document, Place, SourceFile, parse
@@ -33,7 +34,7 @@ def declarations(
 
 def _declarations(router: Router, key: Key, facts: Facts, root: str) -> Iterator[Declaration]:
     identity = _identity(key) if key.kind == "route" else None
-    document: Document | None = None
+    document = cache(lambda: parse(router.files[0]))
     for resource, intent in declared(router, facts, root):
         if isinstance(intent, Waiting):
             continue
@@ -44,7 +45,6 @@ def _declarations(router: Router, key: Key, facts: Facts, root: str) -> Iterator
         if identity is None or intent.batch.scope != identity[0]:
             continue
         if identity[1] in intent.batch.keys:
-            document = document or parse(router.files[0])
             for place in _places(resource, router.files, document, {identity}):
                 yield Declaration(resource.id, str(place[1]))
 
@@ -67,9 +67,13 @@ def _identity(key: Key) -> Identity | None:
 
 
 def route_places(
-    resource: Resource, files: Iterable[SourceFile], document: Document, wanted: Set[Identity]
+    resource: Resource,
+    files: Iterable[SourceFile],
+    document: Callable[[], Document],
+    wanted: Set[Identity],
 ) -> Mapping[Identity, Place]:
-    """Where a resource declares each of the wanted routes, the first place of each."""
+    """Where a resource declares each of the wanted routes, the first place of each. document: what
+    the first of the files holds, asked for only where it is needed."""
     found: dict[Identity, Place] = {}
     for identity, place in _places(resource, files, document, wanted):
         found.setdefault(identity, place)
@@ -77,12 +81,14 @@ def route_places(
 
 
 def _places(
-    resource: Resource, files: Iterable[SourceFile], document: Document, wanted: Set[Identity]
+    resource: Resource,
+    files: Iterable[SourceFile],
+    document: Callable[[], Document],
+    wanted: Set[Identity],
 ) -> Iterator[tuple[Identity, Place]]:
-    around = ("spec", "resources", resource.index)
     if resource.kind != "RouteList":
         for identity in wanted:
-            yield identity, document.place(around)
+            yield identity, _inside(resource, document)
         return
     from holdfast.resources.route_list import lines_declaring
 
@@ -90,4 +96,10 @@ def _places(
         if resource.content.path:
             yield identity, Place(resource.content.path, number + 1, 1)
         else:
-            yield identity, document.place((*around, "spec", "routes", number))
+            yield identity, _inside(resource, document, "spec", "routes", number)
+
+
+def _inside(resource: Resource, document: Callable[[], Document], *location: str | int) -> Place:
+    if resource.part:
+        return Place(resource.place, 0, 0)
+    return document().place(("spec", "resources", resource.index, *location))

@@ -10,6 +10,7 @@ from holdfast.engine.kinds import KINDS
 from holdfast.resources import registry
 from holdfast.resources.document import RouterDocument
 from holdfast.resources.durations import format_duration
+from holdfast.resources.dynamic_config_part import API_VERSIONS, KIND, PartDocument
 from holdfast.resources.shape import Entry, Spec
 
 _HEAD = """\
@@ -44,13 +45,23 @@ Asked = Mapping[str, Sequence[Intent | BulkIntent]]
 
 
 def render() -> str:
-    parts = [_HEAD, *_router(), *(part for name in registry.REGISTRY for part in _kind(name))]
-    return "\n".join(parts)
+    kinds = (part for name in registry.REGISTRY for part in _kind(name))
+    return "\n".join([_HEAD, *_router(), *kinds, *_part()])
 
 
 def _router() -> Iterator[str]:
     yield "## Router\n"
     yield from _tables(RouterDocument, "")
+
+
+def _part() -> Iterator[str]:
+    yield f"## {KIND}\n"
+    yield f"`{API_VERSIONS[0]}`\n"
+    yield (
+        "What a source other than the startup file contributes: a document of its own, and no"
+        " resource of a Router. Its `directives` are of kind `DynamicConfigDirective`.\n"
+    )
+    yield from _tables(PartDocument, "")
 
 
 def _kind(name: str) -> Iterator[str]:
@@ -95,7 +106,7 @@ def _covered(name: str, asked: Sequence[Intent | BulkIntent]) -> Iterator[str]:
         about = KINDS[artifact]
         adopted = fate = "not ours"
         if actions != {Action.OBSERVE}:
-            adopted = "yes" if about.adoptable else "no"
+            adopted = "yes"
             fate = "; ".join(dict.fromkeys(_fate(about, intent) for intent in intents))
         yield f"| {resource} | `{artifact}` | {shown} | {adopted} | {fate} |"
         resource = ""
@@ -116,8 +127,8 @@ def _fate(kind: ArtifactKind, intent: Intent | BulkIntent) -> str:
 
 
 def _artifact_row(kind: ArtifactKind) -> str:
-    adopt = f"{'yes' if kind.adoptable else 'no'}, {kind.adoption}".replace("no, ", "no: ")
-    return f"| `{kind.name}` | {kind.identity} | {kind.proof} | {adopt} | {kind.cleanup} |"
+    known, ours, adopt = kind.identity, kind.proof, f"yes, {kind.adoption}"
+    return f"| `{kind.name}` | {known} | {ours} | {adopt} | {kind.cleanup} |"
 
 
 def example(name: str) -> str:

@@ -59,6 +59,23 @@ REGISTRY: dict[str, tuple[tuple[str, ...], str]] = {
     "DNSConditionalForwarder": (("net",), "dns_forwarder"),
     # The alias system's validator demands net, its documentation says system.
     "Hostname": (("system", "net"), "hostname"),
+    "Plugin": (("plugin",), "plugin"),
+    "DynamicConfigSource": (("plugin",), "dynamic_config_source"),
+    "DynamicOverridePolicy": (("config",), "dynamic_override_policy"),
+    "ProviderActionPolicy": (("hybrid",), "provider_action_policy"),
+}
+
+# Kinds that say what others may do, run programs of the administrator's, or decide where Holdfast's
+# own events go. No part may contribute one, and none can be masked: a source cannot grant itself
+# anything.
+STARTUP_ONLY: frozenset[str] = frozenset(
+    {"Plugin", "DynamicConfigSource", "DynamicOverridePolicy", "ProviderActionPolicy", "LogSink"}
+)
+
+# Documents that are handed in by themselves and are no resources of a Router, and how.
+DOCUMENTS: dict[str, str] = {
+    "DynamicConfigPart": "`holdfast dynamic put FILE` hands one in",
+    "DynamicConfigDirective": "directives stand in a DynamicConfigPart",
 }
 
 # Modules that make one artifact out of many resources, and the kinds they look at: any one of them
@@ -102,6 +119,8 @@ CHECKS: dict[str, tuple[str, ...]] = {
         "PathMTUPolicy",
     ),
     "wireguard_checks": ("WireGuardInterface",),
+    "dynamic_checks": ("DynamicConfigSource", "DynamicOverridePolicy"),
+    "provider_action_checks": ("ProviderActionPolicy",),
     "dhcp_client_checks": (
         "IPv4DHCPAddress",
         "IPv6DHCPAddress",
@@ -167,6 +186,8 @@ def kind_trouble(name: str) -> str:
     """What is wrong with a kind, empty if nothing is."""
     if name in REGISTRY:
         return ""
+    if name in DOCUMENTS:
+        return f"{name} is no resource of a Router: {DOCUMENTS[name]}"
     from holdfast.resources.nearest import nearest  # only mistakes need it
 
     known = nearest(name, REGISTRY)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.config.document import Location, Place, SourceFile
+from holdfast.config.document import Location, Place, SourceFile, read_file
+from holdfast.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from holdfast.engine.intent import BulkIntent, Intent, Waiting
@@ -23,10 +24,11 @@ class Resource:
     kind: str
     name: str
     spec: Any  # an instance of the kind's spec
-    place: str  # "router.yaml:12:5"
-    index: int = field(repr=False)  # in spec.resources
+    place: str  # "router.yaml:12:5", or "Plugin/inventory#12 resources[3]"
+    index: int = field(repr=False)  # in spec.resources; of parts, after those of the file
     alias: bool = field(default=False, repr=False)  # declared under routerd.net
     content: Any = field(default=None, repr=False)  # what the kind read besides its spec
+    part: str = field(default="", repr=False)  # that contributed it; "" for the startup file
 
     @property
     def id(self) -> str:
@@ -59,10 +61,29 @@ class Folder:
 
     path: Path  # that of the YAML file
     root: Path  # what `--root` says
+    # What kinds read besides the spec of each resource (by its id) when this was last loaded: what
+    # it was made of is compared, and need not be read once more.
+    before: Mapping[str, Any] = field(default_factory=dict)
+    # Files as they were read once, by their paths: they are taken from here alone then. Secrets
+    # are never kept, so those are read where they are.
+    stored: Mapping[str, bytes] | None = field(default=None, repr=False)
 
     def find(self, name: str) -> Path:
         """Relative names start from the YAML file, absolute ones from the root."""
         return self.root / name.lstrip("/") if name.startswith("/") else self.path / name
+
+    def read(self, name: str) -> SourceFile:
+        """Raises ConfigError in the system's own words."""
+        return read_source(self.find(name), self.stored)
+
+
+def read_source(path: Path, stored: Mapping[str, bytes] | None) -> SourceFile:
+    """A file from the disk, or as it is stored."""
+    if stored is None:
+        return read_file(path)
+    if str(path) not in stored:
+        raise ConfigError([Problem(str(path), "", "is not among the files that were stored")])
+    return SourceFile(str(path), stored[str(path)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import repeat
 from typing import NamedTuple
 
+from holdfast.engine.bulk_keys import Keys
 from holdfast.engine.kinds import route as routes
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.resources.resource import Identity
@@ -42,6 +43,14 @@ class LineFault(NamedTuple):
     message: str
 
 
+class Lines(NamedTuple):
+    """What was read of some lines."""
+
+    groups: Groups
+    repeats: bool  # a route stands there more than once; it is read once
+    faults: Sequence[LineFault] = ()
+
+
 class _UnfitError(Exception):
     """Something the fast path leaves to the exact one."""
 
@@ -56,7 +65,7 @@ def chunks(text: str) -> Iterator[list[str]]:
         start = end + 1
 
 
-def read_lines(chunked: Iterable[Sequence[str]], defaults: Defaults) -> Groups | None:
+def read_lines(chunked: Iterable[Sequence[str]], defaults: Defaults) -> Lines | None:
     """The routes of all lines, None if there is anything to complain about."""
     found: dict[RouteTemplate, list[bytes]] = defaultdict(list)
     try:
@@ -64,8 +73,9 @@ def read_lines(chunked: Iterable[Sequence[str]], defaults: Defaults) -> Groups |
             _read_chunk(lines, defaults, found)
     except (_UnfitError, LineError):
         return None
-    groups = {template: list(dict.fromkeys(keys)) for template, keys in found.items()}
-    return None if _overlapping(groups) else groups
+    groups: Groups = {template: Keys(dict.fromkeys(keys)) for template, keys in found.items()}
+    repeats = any(len(keys) < len(found[template]) for template, keys in groups.items())
+    return None if _overlapping(groups) else Lines(groups, repeats)
 
 
 def _read_chunk(lines: Sequence[str], defaults: Defaults, found: Groups) -> None:
@@ -194,13 +204,12 @@ class _Reader:
             return None
 
 
-def read_exactly(
-    chunked: Iterable[Sequence[str]], defaults: Defaults
-) -> tuple[Groups, list[LineFault]]:
+def read_exactly(chunked: Iterable[Sequence[str]], defaults: Defaults) -> Lines:
     """As `read_lines`, line by line, with every fault."""
     groups: Groups = defaultdict(list)
     seen: dict[tuple[bytes, bytes], tuple[RouteTemplate, int]] = {}
     faults: list[LineFault] = []
+    repeats = False
     reader = _Reader(defaults)
     for number, line in _numbered(chunked):
         try:
@@ -214,11 +223,13 @@ def read_exactly(
         first = seen.setdefault((routes.scope(template), key), (template, number))
         if first == (template, number):
             groups[template].append(key)
-        elif first[0] != template:
+        elif first[0] == template:
+            repeats = True
+        else:
             name = routes.expand(template, key).key.name
             message = f"{name} is also on line {first[1] + 1}, and leads elsewhere there"
             faults.append(LineFault(number, words_of(line)[0].column, message))
-    return dict(groups), faults
+    return Lines({one: Keys(keys) for one, keys in groups.items()}, repeats, faults)
 
 
 def lines_of(

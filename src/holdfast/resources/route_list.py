@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from holdfast.config.document import Place, SourceFile, decode, read_file
+from holdfast.config.document import Place, SourceFile, decode
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds.route import MAIN_TABLE, TYPES, batch
 from holdfast.errors import ConfigError
@@ -13,7 +14,8 @@ from holdfast.resources import nexthops, route_lines
 from holdfast.resources.resource import Content, Fault, Folder, Identity, Kind, Resource
 from holdfast.resources.route import METRIC_MAX, MTU_MAX, MTU_MIN
 from holdfast.resources.route_line import Defaults
-from holdfast.resources.route_lines import Groups, LineFault
+from holdfast.resources.route_lines import Groups, LineFault, Lines
+from holdfast.resources.route_list_edit import edited
 from holdfast.resources.shape import Spec, choice, integer, listed, optional, reference, text
 from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import Address, address, route_table
@@ -51,6 +53,10 @@ class RouteLines:
 
     groups: Groups
     path: str
+    # What they were read from, for when the file is read again.
+    content: bytes = field(default=b"", repr=False)
+    defaults: Defaults = field(default_factory=Defaults)
+    repeats: bool = True  # a route stands there more than once
 
 
 def defaults(spec: RouteList) -> Defaults:
@@ -87,24 +93,44 @@ def read(resource: Resource, folder: Folder) -> Content:
     spec: RouteList = resource.spec
     if spec.file is None:
         inline = [spec.routes or ()]
-        groups, faults = _groups(lambda: inline, defaults(spec))
-        found = [Fault(("routes", fault.line), fault.message) for fault in faults]
-        return Content(RouteLines(groups, ""), faults=_capped(found))
+        read = _lines(lambda: inline, defaults(spec))
+        found = [Fault(("routes", fault.line), fault.message) for fault in read.faults]
+        return Content(RouteLines(read.groups, ""), faults=_capped(found))
     try:
-        file = read_file(folder.find(spec.file))
+        file = folder.read(spec.file)
+        known = _again(folder.before.get(resource.id), file, defaults(spec))
+        if known is not None:
+            return Content(known, _file_of(known), tuple(_doubts(known.groups, file)))
         content = decode(file)
     except ConfigError as error:
         return Content(None, faults=tuple(_unreadable(error)))
-    groups, faults = _groups(lambda: route_lines.chunks(content), defaults(spec))
-    found = [_in_file(file, fault) for fault in faults]
-    return Content(RouteLines(groups, file.path), file, (*_capped(found), *_doubts(groups, file)))
+    read = _lines(lambda: route_lines.chunks(content), defaults(spec))
+    found = [_in_file(file, fault) for fault in read.faults]
+    lines = RouteLines(read.groups, file.path, file.content, defaults(spec), read.repeats)
+    return Content(lines, file, (*_capped(found), *_doubts(read.groups, file)))
 
 
-def _groups(
-    lines: Callable[[], Iterable[Sequence[str]]], shared: Defaults
-) -> tuple[Groups, Sequence[LineFault]]:
-    groups = route_lines.read_lines(lines(), shared)
-    return (groups, ()) if groups is not None else route_lines.read_exactly(lines(), shared)
+def _lines(lines: Callable[[], Iterable[Sequence[str]]], shared: Defaults) -> Lines:
+    found = route_lines.read_lines(lines(), shared)
+    return found if found is not None else route_lines.read_exactly(lines(), shared)
+
+
+def _again(before: Any, file: SourceFile, shared: Defaults) -> RouteLines | None:
+    """What was read before, as far as the file is still so; None where all of it is to be read."""
+    if not isinstance(before, RouteLines) or (before.path, before.defaults) != (file.path, shared):
+        return None
+    if before.content == file.content:
+        return before
+    if before.repeats:
+        return None
+    groups = edited(before.groups, before.content, file.content, shared)
+    if groups is None:
+        return None
+    return RouteLines(groups, file.path, file.content, shared, repeats=False)
+
+
+def _file_of(lines: RouteLines) -> SourceFile:
+    return SourceFile(lines.path, lines.content)
 
 
 def _unreadable(error: ConfigError) -> Iterator[Fault]:

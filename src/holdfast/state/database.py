@@ -15,6 +15,14 @@ from holdfast.state import defaults, faults, folder, schema
 Row = tuple[Any, ...]
 
 
+class OlderLedgerError(LedgerError):
+    """The ledger has an older format, and whoever only reads cannot change that."""
+
+    def __init__(self, message: str, version: int) -> None:
+        super().__init__(message)
+        self.version = version
+
+
 class Database:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -106,9 +114,10 @@ def open_reader(path: Path) -> Database:
     try:
         version = _version(database)
         if version < schema.VERSION:
-            raise LedgerError(
+            raise OlderLedgerError(
                 f"{path}: the ledger has format {version}, an older Holdfast's. {faults.UNTOUCHED}"
-                " The next command that writes (`holdfast apply`) brings it up to date."
+                " The next command that writes (`holdfast apply`) brings it up to date.",
+                version,
             )
     except BaseException:
         database.close()

@@ -20,10 +20,13 @@ from pydantic import (
     ValidationError,
 )
 
+from holdfast.config.part import Directive, Part, Target
 from holdfast.engine.artifact import Key, fingerprint
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.errors import LedgerError
 from holdfast.state import values
+from holdfast.state.actions import Action
+from holdfast.state.latches import Latch
 
 FORMAT_VERSION = 1
 
@@ -78,7 +81,7 @@ class FilePart(_Part):
 
 class GenerationPart(_Part):
     number: Number
-    state: Literal["applying", "converged", "partial", "failed"]
+    state: Literal["applying", "converged", "partial", "failed", "reverted"]
     created: AwareDatetime
     finished: AwareDatetime | None
     files: list[FilePart]
@@ -92,6 +95,87 @@ class EventPart(_Part):
     message: StrictStr
     generation: Count
     data: dict[StrictStr, Any]
+
+
+class TargetPart(_Part):
+    api_version: Name
+    kind: Name
+    name: Name
+
+
+class DirectivePart(_Part):
+    op: Name
+    target: TargetPart
+    reason: StrictStr = ""
+
+
+class ContributedPart(_Part):
+    source: Name
+    generation: Number
+    observed: AwareDatetime
+    expires: AwareDatetime | None
+    digest: StrictStr
+    resources: list[dict[StrictStr, Any]] = []
+    directives: list[DirectivePart] = []
+    action_plans: list[dict[StrictStr, Any]] = []
+
+    def part(self) -> Part:
+        directives = (
+            Directive(one.op, Target(**one.target.model_dump()), one.reason)
+            for one in self.directives
+        )
+        return Part(
+            self.source,
+            self.generation,
+            self.observed.timestamp(),
+            None if self.expires is None else self.expires.timestamp(),
+            tuple(self.resources),
+            tuple(directives),
+            tuple(self.action_plans),
+        )
+
+
+class ActionPart(_Part):
+    key: Name
+    source: Name
+    generation: Count
+    state: Literal["pending", "approved", "running", "succeeded", "failed", "skipped", "rolledBack"]
+    epoch: Count
+    created: AwareDatetime
+    changed: AwareDatetime
+    deadline: AwareDatetime
+    approved_by: StrictStr = ""
+    reason: StrictStr = ""
+    undoes: StrictStr = ""
+    plan: dict[StrictStr, Any]
+    result: dict[StrictStr, Any] = {}
+
+    def action(self) -> Action:
+        return Action(
+            self.key,
+            self.source,
+            self.generation,
+            self.state,
+            self.created.timestamp(),
+            self.changed.timestamp(),
+            self.plan,
+            self.epoch,
+            self.deadline.timestamp(),
+            self.approved_by,
+            self.reason,
+            self.undoes,
+            self.result,
+        )
+
+
+class LatchPart(_Part):
+    digest: Annotated[StrictStr, Field(pattern="^[0-9a-f]{64}$")]
+    generation: Number
+    time: AwareDatetime
+    reason: StrictStr
+
+    def latch(self) -> Latch:
+        return Latch(self.digest, self.generation, self.time.timestamp(), self.reason)
 
 
 class ContentPart(_Part):
@@ -116,6 +200,9 @@ class Document(_Part):
     contents: dict[StrictStr, ContentPart] = {}
     events: list[EventPart] = []
     notes: dict[StrictStr, Any] = {}
+    parts: list[ContributedPart] = []
+    latches: list[LatchPart] = []
+    actions: list[ActionPart] = []
 
 
 class ReferenceArtifact(_Part):
@@ -212,3 +299,15 @@ def _inconsistencies(document: Document) -> Iterable[str]:
         if event.sequence <= last:
             yield f"events[{at}].sequence: not above the one before ({last})"
         last = event.sequence
+    handed_in: set[tuple[str, int]] = set()
+    for at, given in enumerate(document.parts):
+        if (given.source, given.generation) in handed_in:
+            yield f"parts[{at}]: {given.source}#{given.generation} is there twice"
+        handed_in.add((given.source, given.generation))
+        if given.part().digest != given.digest:
+            yield f"parts[{at}].digest: not that of its resources and directives"
+    keys_of_actions: set[str] = set()
+    for at, one in enumerate(document.actions):
+        if one.key in keys_of_actions:
+            yield f"actions[{at}]: {one.key} is there twice"
+        keys_of_actions.add(one.key)

@@ -14,6 +14,9 @@ from holdfast.state.database import Database, Row
 
 APPLYING = "applying"
 OUTCOMES = ("converged", "partial", "failed")
+# After an outcome: what it changed was taken back, because nobody confirmed it.
+REVERTED = "reverted"
+_STATES = (APPLYING, *OUTCOMES, REVERTED)
 
 
 class ConfigFile(Protocol):
@@ -34,7 +37,7 @@ class GenerationFile:
 @dataclass(frozen=True, slots=True)
 class Generation:
     number: int
-    state: str  # "applying", then one of OUTCOMES
+    state: str  # "applying", then one of OUTCOMES, perhaps "reverted" then
     created: float
     finished: float | None
     files: tuple[GenerationFile, ...]
@@ -119,7 +122,7 @@ def read(database: Database, limit: int) -> list[Generation]:
     )
     found = []
     for number, state, created, finished in rows:
-        if state != APPLYING and state not in OUTCOMES:
+        if state not in _STATES:
             raise faults.undecodable(
                 database.path, f"generation {number}", f"state {state!r} is not known"
             )
@@ -157,7 +160,7 @@ def problems(database: Database) -> Iterator[str]:
         except LedgerError:
             yield f"content {sha256[:16]}: it does not have the digest it was stored under"
     for number, state in database.query("SELECT number, state FROM generations"):
-        if state != APPLYING and state not in OUTCOMES:
+        if state not in _STATES:
             yield f"generation {number}: state {state!r} is not known"
 
 
@@ -165,6 +168,10 @@ def prune(database: Database, newest: int) -> None:
     """Within a transaction: drops what lies too far back, and contents nothing names any more."""
     database.execute(
         "DELETE FROM generations WHERE number<=?", (newest - defaults.KEEP_GENERATIONS,)
+    )
+    database.execute(
+        "DELETE FROM confirmations WHERE generation<=? AND length(reverse)=0",
+        (newest - defaults.KEEP_GENERATIONS,),
     )
     database.execute(
         "DELETE FROM contents WHERE sha256 NOT IN (SELECT sha256 FROM generation_files)"

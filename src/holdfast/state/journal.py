@@ -20,11 +20,19 @@ LAST_PASS = "last-pass"  # noqa: S105 (no password)
 
 
 def record(ledger: Ledger, report: Report, generation: int) -> list[Event]:
-    events = list(_events(report, generation))
+    events = happened(report, generation)
+    keep(ledger, report, generation, events)
+    return events
+
+
+def happened(report: Report, generation: int) -> list[Event]:
+    return list(_events(report, generation))
+
+
+def keep(ledger: Ledger, report: Report, generation: int, events: Sequence[Event]) -> None:
     ledger.append_events(events)
     ledger.finish_generation(generation, outcome(report))
     ledger.put_note(LAST_PASS, _note(report, generation))
-    return events
 
 
 def outcome(report: Report) -> str:

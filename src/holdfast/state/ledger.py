@@ -7,14 +7,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from holdfast.config.part import Part
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import claims, database, events, folder, generations, notes
+from holdfast.state import (
+    actions,
+    claims,
+    confirmations,
+    database,
+    events,
+    folder,
+    generations,
+    latches,
+    notes,
+    parts,
+    plugin_runs,
+)
+from holdfast.state.actions import Action
+from holdfast.state.confirmations import Confirmation
 from holdfast.state.events import Event, StoredEvent
 from holdfast.state.generations import ConfigFile, Generation
+from holdfast.state.latches import Latch
 from holdfast.state.lock import Lock
+from holdfast.state.plugin_runs import PluginRun
 from holdfast.state.values import JSON
 
 if TYPE_CHECKING:  # pydantic, which transfer needs, takes longer to import than most passes run
@@ -105,12 +122,104 @@ class Ledger:
         """In order, those numbered above `after`; all that are kept where limit is 0."""
         return events.read(self._database, after, limit)
 
+    def last_event(self) -> int:
+        """The highest number given out, whether or not its event is still kept."""
+        return events.last(self._database)
+
     def put_note(self, name: str, value: JSON) -> None:
         notes.put(self._database, name, value)
 
     def note(self, name: str) -> JSON:
         """None where there is no such note."""
         return notes.get(self._database, name)
+
+    def put_part(self, part: Part) -> None:
+        """A generation that its source does not have yet; the last ten of a source are kept."""
+        parts.put(self._database, part)
+
+    def parts(self, *, newest: bool = False) -> list[Part]:
+        """By source, the newest generation of each first; with `newest`, that one alone."""
+        return parts.read(self._database, newest=newest)
+
+    def part_index(self) -> tuple[tuple[str, int, float | None], ...]:
+        """Source, generation and end of the newest part of each source; reads no part."""
+        return parts.index(self._database)
+
+    def end_parts(self, source: str) -> None:
+        """What the source contributes is over now."""
+        parts.end(self._database, source, self._clock())
+
+    def put_run(self, run: PluginRun) -> None:
+        plugin_runs.put(self._database, run)
+
+    def runs(self, plugin: str = "") -> list[PluginRun]:
+        """The newest first; of all plugins where none is named."""
+        return plugin_runs.read(self._database, plugin)
+
+    def actions(self) -> list[Action]:
+        """The journal, in the order in which actions were proposed."""
+        return actions.read(self._database)
+
+    def action(self, key: str) -> Action | None:
+        return actions.get(self._database, key)
+
+    def write_actions(self, put: Iterable[Action], remove: Iterable[str] = ()) -> None:
+        """In one transaction, by what was read while this ledger was held."""
+        actions.write(self._database, put, remove)
+
+    def claim_action(self, action: Action, deadline: float) -> Action | None:
+        """To be executed by whoever gets it; None where somebody else was quicker."""
+        return actions.claim(self._database, action, self._clock(), deadline)
+
+    def finish_action(
+        self, claimed: Action, state: str, reason: str, result: Mapping[str, JSON]
+    ) -> bool:
+        """What came of a claim; False where it is another's by now, and nothing was changed."""
+        return actions.finish(self._database, claimed, state, self._clock(), reason, result)
+
+    def begin_confirmation(self, waiting: Confirmation) -> None:
+        """Before the first change: the way back is durable once this returns."""
+        confirmations.begin(self._database, waiting)
+
+    def waiting(self) -> Confirmation | None:
+        """The generation that waits to be confirmed, or is being reverted."""
+        return confirmations.waiting(self._database)
+
+    def confirmations(self) -> list[Confirmation]:
+        """Those that wait and those that are decided, the newest first."""
+        return confirmations.read(self._database)
+
+    def confirm(self, generation: int) -> None:
+        confirmations.confirm(self._database, generation)
+
+    def start_revert(self, generation: int, reason: str) -> None:
+        """From here on it can only be reverted, by whoever finds it so."""
+        confirmations.start_revert(self._database, generation, reason)
+
+    def finish_revert(
+        self, reverted: Confirmation, put: Iterable[Claim], remove: Iterable[Key]
+    ) -> None:
+        """The claims as they were, the end of the wait and the latch, in one transaction."""
+        latch = Latch(reverted.digest, reverted.generation, self._clock(), reverted.reason)
+        confirmations.finish_revert(self._database, latch, put, remove)
+
+    def latch(self, files: Iterable[ConfigFile]) -> Latch | None:
+        """Why these very files are not applied by themselves; None where nothing speaks against
+        it."""
+        return self.latched(latches.digest(files)) if self.has_latches() else None
+
+    def has_latches(self) -> bool:
+        return latches.exist(self._database)
+
+    def latched(self, digest: str) -> Latch | None:
+        """The same by their digest."""
+        return latches.get(self._database, digest)
+
+    def latches(self) -> list[Latch]:
+        return latches.read(self._database)
+
+    def lift_latch(self, files: Iterable[ConfigFile]) -> None:
+        latches.lift(self._database, latches.digest(files))
 
     def tables(self) -> frozenset[int] | None:
         """The routing tables that routes of ours were ever written to."""
@@ -131,7 +240,17 @@ class Ledger:
             "PRAGMA foreign_key_check",
             lambda row: f"{row[0]}: a row names a missing row of {row[2]}",
         )
-        for part in (claims, generations, events, notes):
+        for part in (
+            claims,
+            generations,
+            events,
+            notes,
+            parts,
+            plugin_runs,
+            actions,
+            confirmations,
+            latches,
+        ):
             try:
                 found += part.problems(self._database)
             except LedgerError as error:

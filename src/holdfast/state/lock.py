@@ -17,6 +17,8 @@ from pathlib import Path
 from holdfast.errors import LedgerError
 from holdfast.state import defaults, faults
 
+_LENGTH = 256
+
 
 class Lock:
     def __init__(self, descriptor: int) -> None:
@@ -32,8 +34,11 @@ class Lock:
         try:
             _wait_for(descriptor, path, wait)
             holder = {"pid": os.getpid(), "command": command, "since": clock()}
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+            # Of one length, so that the file need not be cut: that waits for the disk at times.
+            said = json.dumps(holder).encode().ljust(_LENGTH)
+            os.pwrite(descriptor, said, 0)
+            if os.fstat(descriptor).st_size > len(said):
+                os.ftruncate(descriptor, len(said))
         except OSError as error:
             os.close(descriptor)
             raise faults.from_system(error, path, "take the lock") from error

@@ -104,6 +104,10 @@ CREATE TABLE actions (
     epoch INTEGER NOT NULL,
     created REAL NOT NULL,
     changed REAL NOT NULL,
+    deadline REAL NOT NULL,
+    approved_by TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    undoes TEXT NOT NULL,
     plan TEXT NOT NULL,
     result TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -116,6 +120,9 @@ CREATE TABLE confirmations (
     boot TEXT NOT NULL,
     monotonic_deadline REAL NOT NULL,
     before INTEGER NOT NULL,
+    file TEXT NOT NULL,
+    installs TEXT NOT NULL,
+    digest TEXT NOT NULL,
     reverse BLOB NOT NULL,
     probes TEXT NOT NULL,
     reason TEXT NOT NULL

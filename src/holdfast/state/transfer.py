@@ -7,13 +7,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from holdfast.config.part import Part
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import Refused
-from holdfast.state import claims, document, events, generations, notes, reference
+from holdfast.state import (
+    actions,
+    claims,
+    document,
+    events,
+    generations,
+    latches,
+    notes,
+    parts,
+    reference,
+)
+from holdfast.state.actions import Action
 from holdfast.state.database import Database
 from holdfast.state.events import StoredEvent
 from holdfast.state.generations import Generation, GenerationFile
+from holdfast.state.latches import Latch
 from holdfast.state.reference import Unmapped
 
 _SHOWN = 10  # differing claims named in a refusal; the rest is counted
@@ -47,6 +60,9 @@ def export(database: Database) -> dict[str, Any]:
             },
             "events": [_event(event) for event in events.read(database, 0, 0)],
             "notes": notes.read(database),
+            "parts": [_part(part) for part in parts.read(database, newest=False)],
+            "latches": [_latch(latch) for latch in latches.read(database)],
+            "actions": [_action(action) for action in actions.read(database)],
         }
 
 
@@ -121,6 +137,9 @@ def _restore_history(database: Database, parsed: document.Document) -> None:
         ],
     )
     notes.restore(database, parsed.notes)
+    parts.restore(database, [given.part() for given in parsed.parts])
+    latches.restore(database, [given.latch() for given in parsed.latches])
+    actions.restore(database, [given.action() for given in parsed.actions])
 
 
 def _differing(keys: list[Key]) -> Refused:
@@ -183,6 +202,49 @@ def _event(event: StoredEvent) -> dict[str, Any]:
         "message": event.message,
         "generation": event.generation,
         "data": dict(event.data),
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "source": part.source,
+        "generation": part.generation,
+        "observed": _time(part.observed),
+        "expires": None if part.expires is None else _time(part.expires),
+        "digest": part.digest,
+        "resources": list(part.resources),
+        "directives": [
+            {"op": one.op, "target": one.target._asdict(), "reason": one.reason}
+            for one in part.directives
+        ],
+        "action_plans": list(part.action_plans),
+    }
+
+
+def _action(action: Action) -> dict[str, Any]:
+    return {
+        "key": action.key,
+        "source": action.source,
+        "generation": action.generation,
+        "state": action.state,
+        "epoch": action.epoch,
+        "created": _time(action.created),
+        "changed": _time(action.changed),
+        "deadline": _time(action.deadline),
+        "approved_by": action.approved_by,
+        "reason": action.reason,
+        "undoes": action.undoes,
+        "plan": dict(action.plan),
+        "result": dict(action.result),
+    }
+
+
+def _latch(latch: Latch) -> dict[str, Any]:
+    return {
+        "digest": latch.digest,
+        "generation": latch.generation,
+        "time": _time(latch.time),
+        "reason": latch.reason,
     }
 
 

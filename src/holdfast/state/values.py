@@ -19,6 +19,11 @@ def dump(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
+def load(text: str) -> JSON:
+    decoded: JSON = json.loads(text)
+    return decoded
+
+
 def dump_fields(fields: Fields) -> str:
     return dump(dict(fields))
 

@@ -18,12 +18,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to drop pr
 
 
 @pytest.fixture
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("plugin")
-    for above in (folder, *folder.parents):
-        if above.stat().st_uid == os.geteuid() and above != Path("/"):
-            above.chmod(above.stat().st_mode | 0o011)
-    return folder / "plugin"
+def script(open_folder: Path) -> Path:
+    return open_folder / "plugin"
 
 
 def write(script: Path, text: str, interpreter: str = "/usr/bin/env python3") -> None:

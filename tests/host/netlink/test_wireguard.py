@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from holdfast.host.netlink.links import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import create, delete, look, run, see, succeed, update
 from tests.host.netlink.link_cases import NONCE
-from tests.lanes import covered_elsewhere, needs_link_type
+from tests.lanes import covered_elsewhere, current, needs_link_type
 from tests.namespace import Namespace
 
 
@@ -38,7 +39,22 @@ def test_made_changed_and_deleted(driver: LinkDriver, netns: Namespace) -> None:
     assert see(driver, wanted) == {}
 
 
+@pytest.fixture
+def no_module(driver: LinkDriver) -> Iterator[None]:
+    """In the uml lane, where the kernel is nobody else's: under QEMU it would load the module."""
+    del driver  # whose links need modules too
+    loader = Path("/proc/sys/kernel/modprobe")
+    if current() != "uml":
+        yield
+        return
+    before = loader.read_text()
+    loader.write_text("/bin/false")
+    yield
+    loader.write_text(before)
+
+
 @pytest.mark.uml
+@pytest.mark.usefixtures("no_module")
 def test_a_kernel_without_them_is_quoted(driver: LinkDriver) -> None:
     wanted = link("wg0", {"type": "wireguard", "up": True})
     (result,) = run(driver, create(wanted, NONCE))

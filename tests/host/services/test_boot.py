@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.lanes import needs
+from tests.lanes import needs_programs
 
 _PROJECT = Path(__file__).parents[3]
 
 
 def test_a_service_is_restored_at_boot() -> None:
-    needs(Path("/usr/bin/systemd-nspawn").exists(), "the package systemd-container")
+    needs_programs("systemd-nspawn", "debootstrap")
     done = subprocess.run(
         [_PROJECT / "tools/nspawn-run", sys.executable, "-m", "tests.host.services.boot"],
         cwd=_PROJECT,

@@ -1,4 +1,4 @@
-"""chronyd sets a clock, and no test may touch the machine's: user-mode Linux has one of its own."""
+"""chronyd sets a clock, and no test may touch the machine's: the uml lane has one of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.lanes import needs
+from tests.lanes import needs_programs
 
 _PROJECT = Path(__file__).parents[3]
 
@@ -17,8 +17,7 @@ def _tool(name: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_chrony_is_started_sets_the_clock_is_repaired_and_removed() -> None:
-    needs(Path("/usr/bin/systemd-nspawn").exists(), "the package systemd-container")
-    needs(Path("/usr/bin/linux.uml").exists(), "the package user-mode-linux")
+    needs_programs("systemd-nspawn", "debootstrap")
     built = _tool("nspawn-run", "--build")
     assert built.returncode == 0, built.stderr
     done = _tool("uml-run", sys.executable, "-m", "tests.host.services.clock", built.stdout.strip())

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 
-from holdfast.agent.probes import let_in
+from holdfast.agent.health.probes import let_in
 
 _SOLICITATION, _ADVERTISEMENT = 133, 134
 _PREFIX, _MTU, _RDNSS = 3, 5, 25

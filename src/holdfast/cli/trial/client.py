@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address
 
-from holdfast.agent.probes import probe
+from holdfast.agent.health.probes import probe
 from holdfast.cli import namespaces
 from holdfast.cli.trial import advertisement, dhcp, ground
 from holdfast.cli.trial.ground import Ground, Lan

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import hashlib
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
 
 # What stands before the digest in the comment of a table of ours.
 MARK = "holdfast"
 CHANGED = "changed by hand"
-# The content of a table that is not ours, which equals no digest.
+# The content of a table that is not ours and was not compared with anything.
 FOREIGN = "not known: it does not carry Holdfast's comment"
+
+
+def _matches(_field: str, desired: Value, seen: Value) -> bool:
+    """What somebody changed is not even the same as when it was last found changed: nobody knows
+    what it is, and an adopted table is deleted only while it is what was adopted."""
+    return desired == seen and seen != CHANGED
+
 
 NFT = ArtifactKind(
     name="nft",
     identity="family and name of the table",
     # `listing` is never declared. It stands for the rules of the table right after they were
-    # written, and a claim remembers it.
+    # written or adopted, and a claim remembers it.
     fields=("content", "listing"),
-    proof="the comment on the table, which is made with it in one transaction",
-    cleanup="deleted when it carries our comment",
-    adoptable=False,
-    adoption="nothing in a table tells what it was made of, and a comment cannot be put on one that"
-    " exists",
+    proof="the comment on the table, which is made with it in one transaction; where it was"
+    " adopted and not written since, a claim with its handle",
+    cleanup="deleted when it carries our comment, or was adopted and nothing in it changed since",
+    adoption="if its chains, rules, sets and all else in it are as declared, whatever its comment,"
+    " and no program holds it (`flags owner`)",
     deletes_orphans=True,
+    matches=_matches,
     writer_field="writer",
 )
 

@@ -157,6 +157,22 @@ def template_of(artifact: Artifact) -> tuple[RouteTemplate, bytes]:
     return shared, key
 
 
+def identity(key: Key) -> bytes:
+    """Scope and key of the route that `route_key` named so."""
+    prefix, *words = key.name.split(" ")
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    metric = IPV6_DEFAULT_METRIC if ":" in prefix else 0
+    return b"".join(
+        identify(
+            {
+                "destination": prefix,
+                "table": int(given.get("table", MAIN_TABLE)),
+                "metric": int(given.get("metric", metric)),
+            }
+        )
+    )
+
+
 def tables(subjects: Iterable[Artifact | Batch]) -> frozenset[int]:
     """The routing tables that these artifacts are in, as far as they are routes."""
     found = set()

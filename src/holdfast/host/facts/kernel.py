@@ -25,7 +25,7 @@ _ADDRESS_HEADER = struct.Struct("=BBBBI")
 # Who sets default routes outside of Holdfast: `ip` and pppd (boot), administrators (static), the
 # kernel itself on an advertisement, DHCP clients. Routing daemons are left out, as they may hold a
 # million routes.
-_LEARNED_BY = {"kernel": 2, "boot": 3, "static": 4, "ra": 9, "dhcp": 16}
+LEARNED_BY = {"kernel": 2, "boot": 3, "static": 4, "ra": 9, "dhcp": 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,14 @@ def _session(seen: list[_Seen]) -> Iterator[Lease]:
             return
 
 
-def read_gateways(sock: NetlinkSocket, family: int) -> dict[tuple[str, int], DefaultRoute]:
-    """The default gateway over each link: of several, the one the kernel prefers."""
+def read_gateways(
+    sock: NetlinkSocket, family: int, setters: Mapping[str, int] = LEARNED_BY
+) -> dict[tuple[str, int], DefaultRoute]:
+    """The default gateway over each link: of several, the one the kernel prefers. setters: whose
+    routes count, by their protocol numbers."""
     reader = Reader(read_names(sock).names)
     best: dict[tuple[str, int], DefaultRoute] = {}
-    for protocol, number in _LEARNED_BY.items():
+    for protocol, number in setters.items():
         for body in dump_routes(sock, family, table=MAIN_TABLE, protocol=number):
             if body[1]:  # it leads somewhere
                 continue

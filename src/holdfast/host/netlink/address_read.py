@@ -28,6 +28,8 @@ class AddressReader:
         bodies = self._sock.dump(RTM_GETADDR, bytes(8), "addresses")
         places = read_places(self._sock)
         found = []
+        # Only what is there now is kept: a daemon reads for as long as it lives.
+        known: dict[tuple[bytes, LinkPlace], SeenAddress] = {}
         for body in bodies:
             place = places.get(attributes.to_int(body[4:8]))
             if place is None:
@@ -35,6 +37,7 @@ class AddressReader:
             address = self._known.get((body, place))
             if address is None:
                 address = address_codec.decode(body, place.name, place.vrf_table)
-                self._known[body, place] = address
+            known[body, place] = address
             found.append(address)
+        self._known = known
         return Reading(found, places)

@@ -34,7 +34,7 @@ class AddressDriver:
 
     def observe(self, scope: Scope) -> Observed:
         self._claims = tags.untagged(scope.claims, self._tag)
-        everything, places = AddressReader(self._sock).read()
+        everything, places = self._reader.read()
         own = [a for a in everything if a.protocol == self._tag or a.key in self._claims]
         orphans = [address for address in own if address.key not in scope.keys]
         losses = self._losses(everything, places).of(orphans) if orphans else {}
@@ -64,7 +64,6 @@ class AddressDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        self._reader = AddressReader(self._sock)
         leaving = {
             operation.subject.key
             for operation in operations

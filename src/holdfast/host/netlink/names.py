@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import dataclass
 
 from holdfast.host.netlink import attributes
@@ -22,6 +23,14 @@ def dump_links(sock: NetlinkSocket) -> list[bytes]:
     """Every link of this network namespace: ifinfomsg (16 bytes), then attributes."""
     header = bytes(16) + attributes.u32(IFLA_EXT_MASK, _SKIP_STATS)
     return sock.dump(RTM_GETLINK, header, "links")
+
+
+def name_now(index: int) -> str:
+    """Of one link, without a netlink socket; "" where there is none."""
+    try:
+        return socket.if_indextoname(index)
+    except OSError:
+        return ""
 
 
 def read_names(sock: NetlinkSocket) -> LinkNames:

@@ -44,6 +44,15 @@ def protocol_of(body: bytes) -> int:
     return body[5]
 
 
+def table_of(body: bytes) -> int:
+    found = attributes.parse(body, RTMSG.size)
+    return attributes.to_int(found[RTA_TABLE]) if RTA_TABLE in found else body[4]
+
+
+def metric_of(body: bytes) -> int:
+    return attributes.to_int(attributes.parse(body, RTMSG.size).get(RTA_PRIORITY, b""))
+
+
 def key_of(body: bytes) -> bytes:
     family = family_of(body)
     return body[1:2] + body[HEAD + 4 : DST_END[family]] if body[1] else DEFAULT_KEY[family]

@@ -20,7 +20,8 @@ from holdfast.engine.kinds.route import (
 from holdfast.engine.plan import Operation
 from holdfast.host.netlink.names import LinkNames
 from holdfast.host.netlink.route_codec import RTM_DELROUTE, OddTemplate, deleted
-from holdfast.host.netlink.route_decode import Reader, keys_without_metric, select
+from holdfast.host.netlink.route_decode import Reader, keys_without_metric, protocol_of, select
+from holdfast.host.netlink.route_point import FEW, look_at
 from holdfast.host.netlink.route_read import dump_routes, legs_of
 from holdfast.host.netlink.route_shared import among
 from holdfast.host.netlink.socket import NetlinkSocket, Request
@@ -107,15 +108,31 @@ def _without_metric(
     An IPv4 delete can't ask for metric 0: it takes a route of any metric where there is none
     without. So it is only sent where there is one.
     """
-    wanted = {
-        (target.shared.table, target.protocol)
-        for target in targets
-        if target.shared.family == 4 and not target.shared.metric
-    }
-    return {
-        (table, protocol): keys_without_metric(dump_routes(sock, 4, table=table, protocol=protocol))
-        for table, protocol in wanted
-    }
+    wanted: dict[tuple[int, int], list[bytes]] = defaultdict(list)
+    for target in targets:
+        if target.shared.family == 4 and not target.shared.metric:
+            wanted[target.shared.table, target.protocol] += target.keys
+    there: dict[tuple[int, int], set[bytes]] = {}
+    for (table, protocol), keys in wanted.items():
+        few = _few_without_metric(sock, table, protocol, keys) if len(keys) <= FEW else None
+        if few is None:
+            few = keys_without_metric(dump_routes(sock, 4, table=table, protocol=protocol))
+        there[table, protocol] = few
+    return there
+
+
+def _few_without_metric(
+    sock: NetlinkSocket, table: int, protocol: int, keys: Iterable[bytes]
+) -> set[bytes] | None:
+    """The same of a few destinations, each of which has one; None where that cannot be told from
+    what counts there. One that does not count may be there all the same."""
+    found: set[bytes] = set()
+    for key in keys:
+        body = look_at(sock, table, key).body
+        if body is None or protocol_of(body) != protocol or not keys_without_metric([body]):
+            return None
+        found.add(key)
+    return found
 
 
 def _delete(

@@ -12,6 +12,7 @@ from holdfast.host.netlink import tags
 from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.route_codec import Shape, created
 from holdfast.host.netlink.route_decode import Reader
+from holdfast.host.netlink.route_order import Wanted, same
 from holdfast.host.netlink.route_read import Gateways, legs_of
 
 
@@ -46,33 +47,20 @@ class RouteSighting:
         return held[1] if held is not None else self._pack(batch)
 
     def take_exact(self, batches: Sequence[Batch], dumped: Mapping[int, Dump]) -> bool:
-        """Are the dumped routes of each family those of the batches, one by one?
-
-        The kernel dumps routes in the order of their addresses. Where they are declared in that
-        order, comparing memory is many times faster than looking a million of them up.
-        """
+        """Are the dumped routes of each family those of the batches, one by one?"""
         for family, dump in dumped.items():
             members = [batch for batch in batches if batch.template.family == family]
-            if sum(map(len, members)) != len(dump) or not self._is_exact(members, dump):
+            if sum(map(len, members)) != len(dump):
+                return False
+            shapes = [self._shape(batch) for batch in members]
+            wanted = [
+                Wanted(shape, batch.keys)
+                for shape, batch in zip(shapes, members, strict=True)
+                if shape is not None
+            ]
+            if len(wanted) < len(members) or not same(wanted, dump):
                 return False
         self.exact, self._listed = True, list(dumped.values())
-        return True
-
-    def _is_exact(self, batches: Sequence[Batch], dump: Dump) -> bool:
-        runs = iter(dump.runs)
-        for batch in batches:
-            shape = self._shape(batch)
-            if shape is None:
-                return False
-            done = 0
-            while done < len(batch):
-                # A run that goes on into the next batch, where both are of one length, is given
-                # up on: the routes are looked up one by one then.
-                run = next(runs)
-                keys = batch.keys[done : done + run.count]
-                if len(keys) < run.count or not shape.is_run(run, keys):
-                    return False
-                done += run.count
         return True
 
     def missing(self, batch: Batch) -> Sequence[bytes]:

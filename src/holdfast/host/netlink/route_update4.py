@@ -19,6 +19,7 @@ from holdfast.host.netlink.route_codec import (
     deleted,
 )
 from holdfast.host.netlink.route_decode import Reader, protocol_of, select, settle
+from holdfast.host.netlink.route_point import FEW, look_at
 from holdfast.host.netlink.route_read import dump_routes
 from holdfast.host.netlink.route_update import Update, chunks
 from holdfast.host.netlink.socket import APPEND, CREATE, EXCL, NetlinkSocket, Request
@@ -57,6 +58,9 @@ def update_aliases(
         tables[update.new.table].append(update)
     for table, members in tables.items():
         keys = set().union(*(update.keys for update in members))
+        if len(keys) <= FEW and _update_first(sock, tag, table, members):
+            progress(sum(len(update.keys) for update in members))
+            continue
         try:
             bodies = settle(select(dump_routes(sock, 4, table=table), 4, keys), 4)
         except DriverError as error:
@@ -69,6 +73,35 @@ def update_aliases(
         progress(len(others))
         for update, apart in alone:
             _update_alone(sock, tag, update, apart, progress)
+
+
+def _update_first(sock: NetlinkSocket, tag: int, table: int, updates: Sequence[Update]) -> bool:
+    """Few routes, each as it was observed and in effect: the new one goes in front of it, whatever
+    stands behind. False: not all of them are so, and nothing was touched."""
+    ones: list[One] = []
+    for update in updates:
+        expected = _as_observed(update, tag)
+        if not expected or _delete_would_match(update.old, update.new):
+            return False
+        for key, body in zip(update.keys, expected, strict=True):
+            if look_at(sock, table, key).body != body:
+                return False
+            ones.append(One(update, key))
+    made = [created(one.update.new, one.update.new_legs, tag).bodies([one.key])[0] for one in ones]
+    for index, error in sock.transact(
+        [Request(RTM_NEWROUTE, CREATE, body) for body in made]
+    ).items():
+        if error.errno != errno.EEXIST:  # the very same alias, protocol included, is there
+            ones[index].update.fail(ones[index].key, error)
+    doomed = [one for one in ones if one.key not in one.update.failures]
+    removed = []
+    for one in doomed:
+        (old,) = deleted(one.update.old, one.update.old_legs or (), one.update.protocol)
+        removed.append(Request(RTM_DELROUTE, 0, old.bodies([one.key])[0]))
+    for index, error in sock.transact(removed).items():
+        if error.errno != errno.ESRCH:
+            doomed[index].update.fail(doomed[index].key, error)
+    return True
 
 
 def _sort_out(

@@ -20,8 +20,9 @@ from holdfast.host.netlink.route_codec import (
     appended,
     deleted,
 )
-from holdfast.host.netlink.route_decode import Reader, select
+from holdfast.host.netlink.route_decode import Reader, metric_of, select
 from holdfast.host.netlink.route_delete import left_alone
+from holdfast.host.netlink.route_point import FEW, look_at
 from holdfast.host.netlink.route_read import dump_routes
 from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, among, same_leg
 from holdfast.host.netlink.route_update import Update, chunks
@@ -151,7 +152,9 @@ def _tell_others_legs(
     for table, members in tables.items():
         keys = set().union(*(update.keys for update in members))
         try:
-            bodies = select(dump_routes(sock, 6, table=table), 6, keys)
+            bodies = _few_routes(sock, table, members) if len(keys) <= FEW else None
+            if bodies is None:
+                bodies = select(dump_routes(sock, 6, table=table), 6, keys)
         except DriverError as error:
             for update in members:
                 update.fail_all(f"changed, but not seen since: {error}")
@@ -159,6 +162,18 @@ def _tell_others_legs(
         for shared, there in Reader(names.names).group(bodies).items():
             for update in members:
                 _tell(update, shared, there, tag)
+
+
+def _few_routes(sock: NetlinkSocket, table: int, updates: Sequence[Update]) -> list[bytes] | None:
+    """The routes that were changed, looked at one by one; None where others hide one of them."""
+    found = []
+    for update in updates:
+        for key in update.keys:
+            body = look_at(sock, table, key).body
+            if body is None or metric_of(body) != update.new.metric:
+                return None
+            found.append(body)
+    return found
 
 
 def _tell(update: Update, seen: RouteTemplate, keys: Sequence[bytes], tag: int) -> None:

@@ -25,16 +25,20 @@ class RuleReader:
 
     def __init__(self, sock: NetlinkSocket) -> None:
         self._sock = sock
-        self._known: dict[bytes, SeenRule] = {}
+        self._known: dict[int, dict[bytes, SeenRule]] = {}  # by family
 
     def read(self, *families: int) -> list[SeenRule]:
         """The rules of these families, or of all, in the order the kernel looks at them."""
         found = []
         for family in sorted(families) or (4, 6):
+            before = self._known.get(family, {})
+            # Only what is there now is kept: a daemon reads for as long as it lives.
+            known = self._known[family] = {}
             for body in self._dump(family):
-                rule = self._known.get(body)
+                rule = before.get(body)
                 if rule is None:
-                    rule = self._known[body] = rule_codec.decode(body)
+                    rule = rule_codec.decode(body)
+                known[body] = rule
                 found.append(rule)
         return found
 
@@ -59,7 +63,7 @@ class RuleDriver:
 
     def observe(self, scope: Scope) -> Observed:
         sightings: dict[Key, list[Sighting]] = {}
-        for rule in RuleReader(self._sock).read():
+        for rule in self._reader.read():
             ours = rule.protocol == self._tag
             if ours or rule.key in scope.keys or rule.key in scope.claims:
                 sightings.setdefault(rule.key, []).append(
@@ -74,7 +78,6 @@ class RuleDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        self._reader = RuleReader(self._sock)
         return steps.carry_out(operations, progress, self._step, self._delete_together)
 
     def _step(self, operation: Operation, artifact: Artifact) -> Result:

@@ -38,6 +38,7 @@ class SeenPeer:
 class Device:
     index: int
     public_key: str = ""  # "" without a private key
+    private_key: str = field(default="", repr=False)
     listen_port: int = 0
     fwmark: int = 0
     peers: dict[str, SeenPeer] = field(default_factory=dict)  # by public key
@@ -59,6 +60,7 @@ def decode(bodies: Iterable[bytes], index: int) -> Device:
             device = replace(
                 device,
                 public_key=_key(found.get(_PUBLIC_KEY, b"")),
+                private_key=_key(found.get(_PRIVATE_KEY, b"")),
                 listen_port=attributes.to_int(found[_LISTEN_PORT]),
                 fwmark=attributes.to_int(found.get(_FWMARK, b"")),
             )

@@ -24,6 +24,7 @@ _CALL, _RETURN, _ERROR, _SIGNAL = 1, 2, 3, 4
 _PATH, _INTERFACE, _MEMBER, _ERROR_NAME, _REPLY, _DESTINATION, _SIGNATURE = 1, 2, 3, 4, 5, 6, 8
 _FIELD_TYPES = {_PATH: "o", _SIGNATURE: "g", _REPLY: "u"}
 _BUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus")
+_HEAD = 16  # the part of a message that says how long the rest is
 _LONGEST = 1 << 27
 TIMEOUT_S = 30.0
 
@@ -45,6 +46,10 @@ class Message:
     @property
     def member(self) -> str:
         return str(self.fields.get(_MEMBER, ""))
+
+    @property
+    def path(self) -> str:
+        return str(self.fields.get(_PATH, ""))
 
 
 class Bus:
@@ -74,6 +79,10 @@ class Bus:
                 connection.close()
                 raise
         raise DriverError(f"systemd cannot be asked: {'; '.join(tried)}")
+
+    def fileno(self) -> int:
+        """To wait on for signals, and for nothing else meanwhile."""
+        return self._socket.fileno()
 
     def close(self) -> None:
         self._socket.close()
@@ -109,6 +118,34 @@ class Bus:
             message = self._receive(deadline, what)
             if message.type == _SIGNAL:
                 self._signals.append(message)
+
+    def arrived(self) -> list[Message]:
+        """The signals that came in meanwhile, without waiting for more. DriverError where the
+        connection is over."""
+        self._socket.setblocking(False)
+        try:
+            while more := self._socket.recv(1 << 16):
+                self._read += more
+            raise DriverError("the connection to D-Bus was closed")
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise DriverError(f"the connection to D-Bus: {error}") from error
+        while self._holds_one():
+            message = self._receive(0, "a signal")
+            if message.type == _SIGNAL:
+                self._signals.append(message)
+        found = list(self._signals)
+        self._signals.clear()
+        return found
+
+    def _holds_one(self) -> bool:
+        """Is a whole message read already?"""
+        if len(self._read) < _HEAD:
+            return False
+        length, _serial, fields = struct.unpack_from("<III", self._read, 4)
+        whole: int = _HEAD + -(-fields // 8) * 8 + length
+        return len(self._read) >= whole
 
     def _authenticate(self) -> None:
         """The kernel vouches for who we are; EXTERNAL only names it.
@@ -153,7 +190,7 @@ class Bus:
         return self._serial
 
     def _receive(self, deadline: float, what: str) -> Message:
-        head = self._exactly(16, deadline, what)
+        head = self._exactly(_HEAD, deadline, what)
         if head[:1] != b"l":
             raise DriverError(f"{what}: an answer in another byte order than ours")
         length, _serial, fields = struct.unpack_from("<III", head, 4)

@@ -1,0 +1,1 @@
+"""What the daemon answers to its API, by area."""

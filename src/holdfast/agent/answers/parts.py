@@ -1,0 +1,106 @@
+"""Parts of sources besides the startup file."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from holdfast.agent import sources
+from holdfast.agent.answers.base import Answers
+from holdfast.agent.stories import dynamic, rendered
+from holdfast.agent.stories.dynamic import Parts
+from holdfast.api import holdfast_pb2 as pb
+from holdfast.errors import HoldfastError, Refused
+from holdfast.resources.dynamic_config_part import part_of
+from holdfast.resources.effective import merge
+from holdfast.resources.source_name import plugin_of
+from holdfast.state.ledger import Ledger
+
+
+@dataclass(slots=True)
+class PartAnswers(Answers):
+    async def list_parts(self, request: pb.ListPartsRequest) -> AsyncGenerator[pb.Document, None]:
+        found = await self.in_thread(self._parts)
+        every = request.all
+        pieces = self.document(
+            request.form,
+            lambda: dynamic.list_members(found, every=every),
+            lambda style: dynamic.list_lines(found, style, every=every),
+        )
+        async for piece in pieces:
+            yield piece
+
+    async def describe_part(
+        self, request: pb.DescribePartRequest
+    ) -> AsyncGenerator[pb.Document, None]:
+        found = (await self.in_thread(self._parts)).of(request.source)
+        pieces = self.document(
+            request.form,
+            lambda: dynamic.describe_members(found),
+            lambda style: dynamic.describe_lines(found, style),
+        )
+        async for piece in pieces:
+            yield piece
+
+    async def render(self, _request: pb.RenderRequest) -> AsyncGenerator[pb.Document, None]:
+        effective = (await self.in_thread(self._parts)).effective
+        pieces = self.document(
+            pb.Form(), lambda: rendered.members(effective), lambda _style: iter(())
+        )
+        async for piece in pieces:
+            yield piece
+
+    async def diff(self, request: pb.DiffRequest) -> AsyncGenerator[pb.Document, None]:
+        effective = (await self.in_thread(self._parts)).effective
+        pieces = self.document(
+            request.form,
+            lambda: dynamic.diff_members(effective),
+            lambda style: dynamic.diff_lines(effective, style),
+        )
+        async for piece in pieces:
+            yield piece
+
+    async def put_part(self, request: pb.PutPartRequest) -> pb.PutPartReply:
+        def work() -> pb.PutPartReply:
+            part = part_of(_json(request.document))
+            if plugin_of(part.source):
+                raise Refused(
+                    f"{part.source}: parts of plugins come from their runs; others have a source"
+                    " such as Owner/ci"
+                )
+            with self.ledger("holdfast dynamic put") as ledger:
+                sources.put(ledger, part)
+            effective = self._parts().effective
+            reasons = [one.reasons for one in effective.rejected if one.part.ref == part.ref]
+            ignored = [str(one) for one in effective.ignored if one.part.ref == part.ref]
+            return pb.PutPartReply(
+                ref=part.ref, rejected=reasons[0] if reasons else (), ignored=ignored
+            )
+
+        reply = await self.in_thread(work)
+        self.loop.wake(f"the part {reply.ref}")
+        return reply
+
+    async def withdraw_part(self, request: pb.WithdrawPartRequest) -> pb.WithdrawPartReply:
+        def work() -> pb.WithdrawPartReply:
+            with self.ledger("holdfast dynamic withdraw") as ledger:
+                return pb.WithdrawPartReply(ref=sources.withdraw(ledger, request.source).ref)
+
+        reply = await self.in_thread(work)
+        self.loop.wake(f"the end of {reply.ref}")
+        return reply
+
+    def _parts(self) -> Parts:
+        startup = self.in_force(self.loop.standing).startup
+        with Ledger.read(self.paths) as ledger:
+            stored, refused = ledger.parts(), sources.refusals(ledger)
+        return dynamic.parts(merge(startup, stored, time.time()), stored, refused)
+
+
+def _json(text: bytes) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise HoldfastError(f"the part is not JSON: {error}") from None

@@ -1,0 +1,168 @@
+"""Status, plan, explain, apply, confirm."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast import __version__
+from holdfast.agent.answers import wire
+from holdfast.agent.answers.asked import Question
+from holdfast.agent.answers.base import Answers
+from holdfast.agent.confirm import revert
+from holdfast.agent.confirm import window as confirm
+from holdfast.agent.load import Loaded
+from holdfast.agent.passes import Done
+from holdfast.agent.phases import phases
+from holdfast.agent.preview import View, look
+from holdfast.agent.standing import Standing
+from holdfast.agent.stories import render, report
+from holdfast.agent.stories import status as status_story
+from holdfast.agent.stories.explained import explain
+from holdfast.api import holdfast_pb2 as pb
+from holdfast.engine import document
+from holdfast.engine.plan import Plan
+from holdfast.errors import HoldfastError, Refused
+from holdfast.resources.compile import compile_router
+
+
+@dataclass(slots=True)
+class RouterAnswers(Answers):
+    async def about(self, _request: pb.AboutRequest) -> pb.AboutReply:
+        return pb.AboutReply(
+            version=__version__,
+            pid=os.getpid(),
+            root=str(self.paths.root),
+            file=str(self.loop.file),
+            network_namespace=Path("/proc/self/ns/net").stat().st_ino,
+            started=self.started,
+        )
+
+    async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
+        standing, paths = self.loop.standing, self.paths
+        router = self.in_force(standing).router
+
+        def tell(plan: Plan) -> pb.StatusReply:
+            resources = phases(plan, router.resources, standing.suppressed)
+            past = _last_pass(status_story.past(paths), standing)
+            return wire.status_to(status_story.status(router.name, resources, plan, past), standing)
+
+        if request.last_pass:
+            last = standing.plan
+            if last is None:
+                raise Refused("there was no pass yet: ask again in a moment")
+            return await self.in_thread(lambda: tell(last))
+        async with self.turns:
+            return await self.in_thread(lambda: tell(look(paths, self._loaded(standing)).plan))
+
+    async def plan(self, request: pb.PlanRequest) -> AsyncGenerator[pb.PlanReply, None]:
+        standing, paths = self.loop.standing, self.paths
+
+        def work() -> tuple[View, Loaded]:
+            loaded = self._loaded(standing)
+            return look(paths, loaded, allow_mass_delete=request.allow_mass_delete), loaded
+
+        async with self.turns:
+            view, loaded = await self.in_thread(work)
+        plan = view.plan
+        head = pb.PlanHead(
+            changes=bool(plan.changes), unknown=bool(plan.unknown), refusal=plan.refusal
+        )
+        yield pb.PlanReply(head=head)
+        pieces = self.pieces(
+            request.form,
+            lambda: document.members(plan, loaded.about(paths)),
+            lambda style: render.plan(plan, style),
+        )
+        async for data in pieces:
+            yield pb.PlanReply(data=data)
+
+    async def explain(self, request: pb.ExplainRequest) -> AsyncGenerator[pb.Document, None]:
+        standing, paths = self.loop.standing, self.paths
+        async with self.turns:
+            told = await self.in_thread(
+                lambda: explain(paths, self._loaded(standing), request.name)
+            )
+        if not told.found and request.form.text:
+            raise HoldfastError(told.absent)
+        async for piece in self.document(request.form, told.members, told.lines):
+            yield piece
+        yield pb.Document(exit_code=0 if told.found else 1)
+
+    async def apply(self, request: pb.ApplyRequest) -> AsyncGenerator[pb.ApplyReply, None]:
+        running = asyncio.get_running_loop()
+        steps: asyncio.Queue[pb.Progress | None] = asyncio.Queue(1)
+
+        def progress(done: int, total: int) -> None:
+            running.call_soon_threadsafe(_latest, steps, pb.Progress(done=done, total=total))
+
+        question = Question(
+            running.create_future(), progress, request.allow_mass_delete, request.allow_lockout
+        )
+        question.answer.add_done_callback(lambda answer: _ended(steps, answer))
+        await self.in_thread(lambda: confirm.lift(self.paths, self.loop.file, "holdfast apply"))
+        self.loop.ask(question)
+        while (step := await steps.get()) is not None:
+            yield pb.ApplyReply(progress=step)
+        done = await question.answer
+        result = pb.ApplyResult(converged=done.report.converged, generation=done.generation)
+        yield pb.ApplyReply(result=result)
+        pieces = self.pieces(
+            request.form,
+            lambda: report.members(done.report, done.generation),
+            lambda style: report.lines(done.report, style),
+        )
+        async for data in pieces:
+            yield pb.ApplyReply(data=data)
+
+    async def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmReply:
+        def work() -> pb.ConfirmReply:
+            with self.ledger("holdfast confirm") as ledger:
+                kept = confirm.confirm(ledger, request.generation or None)
+            return pb.ConfirmReply(
+                generation=kept.generation, file=kept.file, installed=kept.installs
+            )
+
+        return await self.in_thread(work)
+
+    async def take_back(self, _request: pb.TakeBackRequest) -> pb.TakeBackReply:
+        def work() -> pb.TakeBackReply:
+            with self.ledger("holdfast rollback") as ledger:
+                reason = "it was taken back by `holdfast rollback`"
+                done = revert.revert(self.paths, ledger, reason)
+            if done is None:
+                return pb.TakeBackReply()
+            if not done.finished:
+                raise Refused(done.told())
+            return pb.TakeBackReply(waited=True, told=done.told())
+
+        return await self.in_thread(work)
+
+    def _loaded(self, standing: Standing) -> Loaded:
+        effective, facts = self.in_force(standing), standing.facts
+        router, root = effective.router, str(self.paths.root).rstrip("/")
+        desired = compile_router(router, facts, root)
+        return Loaded(self.loop.file, router, root, facts, desired, effective, standing.unloaded)
+
+
+def _last_pass(past: status_story.Past, standing: Standing) -> status_story.Past:
+    """A pass that changes nothing leaves no trace in the ledger."""
+    if past.last_pass is None or not standing.last_pass:
+        return past
+    return replace(past, last_pass={**past.last_pass, "time": int(standing.last_pass)})
+
+
+def _ended(steps: asyncio.Queue[pb.Progress | None], answer: asyncio.Future[Done]) -> None:
+    if not answer.cancelled():
+        answer.exception()  # whoever asked may be gone, and asyncio would complain of that
+    _latest(steps, None)
+
+
+def _latest(steps: asyncio.Queue[pb.Progress | None], step: pb.Progress | None) -> None:
+    """Who reads slowly gets the newest; the end is never lost."""
+    if steps.full() and steps.get_nowait() is None:
+        step = None
+    steps.put_nowait(step)

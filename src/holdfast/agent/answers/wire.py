@@ -1,0 +1,101 @@
+"""What the daemon tells, as messages of its API, and back."""
+
+from __future__ import annotations
+
+import json
+
+from holdfast.agent.events.log import Missed
+from holdfast.agent.phases import Phase, ResourceStatus
+from holdfast.agent.standing import Standing
+from holdfast.agent.stories.status import Past, Status
+from holdfast.api import holdfast_pb2 as pb
+from holdfast.engine import document
+from holdfast.engine.plan import Plan
+from holdfast.state import values
+from holdfast.state.events import StoredEvent
+
+
+def status_to(status: Status, standing: Standing) -> pb.StatusReply:
+    past = status.past
+    reply = pb.StatusReply(
+        router=status.router,
+        healthy=status.healthy,
+        last_pass="" if past.last_pass is None else json.dumps(past.last_pass),
+        summary=status.summary,
+        troubles=standing.troubles,
+        passes=pb.Passes(
+            count=standing.passes,
+            last=standing.last_pass,
+            seconds=standing.seconds,
+            causes=standing.causes,
+            generation=standing.generation,
+        ),
+    )
+    if past.generation:
+        reply.generation.CopyFrom(pb.Generation(number=past.generation, state=past.state))
+    for one in status.resources:
+        reply.resources.add(
+            resource=one.resource,
+            place=one.place,
+            phase=one.phase.value,
+            artifacts=one.artifacts,
+            reason=one.reason,
+            masked_by=one.masked_by,
+            masked_until=one.masked_until,
+        )
+    for name, verdict in standing.facts.verdicts.items():
+        reply.health_checks.add(name=name, healthy=verdict.healthy, reason=verdict.reason)
+    return reply
+
+
+def status_from(reply: pb.StatusReply) -> Status:
+    last = json.loads(reply.last_pass) if reply.last_pass else None
+    past = Past(reply.generation.number, reply.generation.state, last)
+    resources = [
+        ResourceStatus(
+            one.resource,
+            one.place,
+            Phase(one.phase),
+            one.artifacts,
+            one.reason,
+            tuple(one.masked_by),
+            one.masked_until if one.HasField("masked_until") else None,
+        )
+        for one in reply.resources
+    ]
+    # A map has no order on the wire.
+    order = list(document.summary(Plan(())))
+    summary = dict(sorted(reply.summary.items(), key=lambda item: order.index(item[0])))
+    return Status(reply.router, reply.healthy, resources, summary, past)
+
+
+def event_to(event: StoredEvent | Missed) -> pb.ReadEventsReply:
+    if isinstance(event, Missed):
+        lagged = pb.Lagged(missed=event.count, replay_after=event.replay_after)
+        return pb.ReadEventsReply(lagged=lagged)
+    return pb.ReadEventsReply(
+        event=pb.Event(
+            sequence=event.sequence,
+            time=event.time,
+            kind=event.kind,
+            subject=event.subject,
+            message=event.message,
+            generation=event.generation,
+            data=values.dump(event.data),
+        )
+    )
+
+
+def event_from(reply: pb.ReadEventsReply) -> StoredEvent | Missed:
+    if reply.HasField("lagged"):
+        return Missed(reply.lagged.missed, reply.lagged.replay_after)
+    event = reply.event
+    return StoredEvent(
+        event.sequence,
+        event.time,
+        event.kind,
+        event.subject,
+        event.message,
+        event.generation,
+        values.load_mapping(event.data),
+    )

@@ -1,0 +1,132 @@
+"""The effective config as the daemon holds it: read again when the file changed, merged again when
+a part did or is over, and otherwise the very same value."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.agent import merge_events
+from holdfast.agent import startup as startups
+from holdfast.agent.sources import Sources
+from holdfast.agent.startup import Startup
+from holdfast.config.part import RECORD, Part
+from holdfast.errors import ConfigError, Refused
+from holdfast.paths import Paths
+from holdfast.resources.effective import Effective, merge
+from holdfast.resources.router import Router
+from holdfast.state import latches
+from holdfast.state.events import Event
+from holdfast.state.ledger import Ledger
+
+# A command that holds the ledger is waited for.
+_WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    effective: Effective | None  # None: there never was a valid startup file
+    said: tuple[str, ...] = ()  # for the log, now
+    events: tuple[Event, ...] = ()  # recorded already
+    troubles: tuple[str, ...] = ()  # what has no effect now, and why
+    error: ConfigError | Refused | None = None  # why the file itself is not in force
+    unloaded: tuple[str, ...] = ()  # sources that nothing may be cleaned up without
+    # What goes, goes because parts came or went: the file is the one that was applied. Policies of
+    # the administrator's say what parts may do and for how long, so that nobody has to be asked.
+    parts_alone: bool = False
+
+    @property
+    def router(self) -> Router | None:
+        return self.effective.router if self.effective is not None else None
+
+    @property
+    def next_change(self) -> float | None:
+        """When it is to be read again at the latest, in seconds since 1970."""
+        return self.effective.next_change if self.effective is not None else None
+
+
+@dataclass(slots=True)
+class Configuration:
+    """Belongs to the thread of passes, but for `sources.ran`."""
+
+    paths: Paths
+    file: Path
+    clock: Callable[[], float] = time.time
+    startup: Startup = field(init=False)
+    sources: Sources = field(init=False)
+    _loaded: startups.Loaded | None = None
+    _unsaid: tuple[str, ...] = ()  # of it
+    _parts: Sequence[Part] | None = None
+    _effective: Effective | None = None
+    _moved: set[str] = field(default_factory=set)  # parts whose coming or going is not settled
+    _settled: Router | None = None  # the startup config that passes converged with last
+    _applied: str = ""  # the digest of its files
+
+    def __post_init__(self) -> None:
+        self.startup = Startup(self.paths, self.file)
+        self.sources = Sources(self.paths)
+
+    def read(self, *, again: bool) -> Read:
+        """again: the file may have changed. Raises LedgerError: what is in force cannot be told
+        then, and nothing may be done."""
+        if again or self._loaded is None:
+            self._loaded = self.startup.read()
+            self._unsaid = self._loaded.said
+        startup, trouble = self._loaded.router, self._loaded.trouble
+        if startup is None:
+            said, self._unsaid = self._unsaid, ()
+            return Read(None, said, troubles=(trouble,), error=self._loaded.error)
+        parts, now = self.sources.read(), self.clock()
+        events: tuple[Event, ...] = ()
+        effective = self._effective
+        if effective is None or effective.startup is not startup or self._due(parts, now):
+            effective = merge(startup, parts, now, self._effective)
+            before, events = self._records(), self._record(effective)
+            self._effective, self._parts = effective, parts
+            self._moved |= {path for path, _ in before ^ self._records()}
+        said, self._unsaid = self._unsaid, ()
+        return Read(
+            effective,
+            said,
+            events,
+            (*((trouble,) if trouble else ()), *effective.findings),
+            self._loaded.error,
+            self.sources.awaited(effective),
+            bool(self._moved) and latches.digest(startup.files) == self._applied,
+        )
+
+    def settled(self) -> None:
+        """A pass converged, with nothing left for want of a source."""
+        self._moved.clear()
+        startup = self._effective.startup if self._effective is not None else None
+        if startup is not None and startup is not self._settled:
+            self._settled, self._applied = startup, latches.digest(startup.files)
+
+    def _records(self) -> set[tuple[str, bytes]]:
+        """What parts are in force; at the start, what was when a pass last converged."""
+        if self._effective is not None:
+            files = self._effective.router.files
+            return {(one.path, one.content) for one in files if one.path.startswith(RECORD)}
+        with Ledger.read(self.paths) as ledger:
+            for generation in ledger.generations():
+                if generation.state == "converged":
+                    self._applied = latches.digest_of(generation)
+                    found = ledger.generation_files(generation.number)
+                    return {one for one in found.items() if one[0].startswith(RECORD)}
+        return set()
+
+    def _due(self, parts: Sequence[Part], now: float) -> bool:
+        """Other parts, or one of them is over."""
+        known = self._effective
+        if known is None or parts is not self._parts:
+            return True
+        return known.next_change is not None and now >= known.next_change
+
+    def _record(self, effective: Effective) -> tuple[Event, ...]:
+        with Ledger.read(self.paths) as reader:
+            if not merge_events.changed(reader, effective):
+                return ()
+        with Ledger.open(self.paths, command="holdfast serve", wait=_WAIT_S) as ledger:
+            return tuple(merge_events.record(ledger, effective))

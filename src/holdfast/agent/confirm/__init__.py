@@ -1,0 +1,1 @@
+"""Confirm or revert: what was changed stays only if somebody says so in time."""

@@ -1,0 +1,108 @@
+"""The revert: a pass with the state before in the place of a configuration."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.engine import reverse, reverse_form
+from holdfast.engine.artifact import Batch, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.intent import Desired
+from holdfast.engine.plan import Plan
+from holdfast.engine.policy import Policy
+from holdfast.engine.reconcile import Pass, Report
+from holdfast.errors import LedgerError, Refused
+from holdfast.host.host import LinuxHost
+from holdfast.paths import Paths
+from holdfast.state import journal
+from holdfast.state.confirmations import OPEN, Confirmation
+from holdfast.state.events import Event
+from holdfast.state.ledger import Ledger
+from holdfast.state.values import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    generation: int
+    before: int
+    reason: str
+    finished: bool  # False: to be tried again
+    left: tuple[str, ...] = ()  # what could not be brought back
+
+    def told(self) -> str:
+        """For people to read."""
+        what = "was reverted" if self.finished else "is not wholly reverted yet"
+        said = f"generation {self.generation} {what}: {self.reason}"
+        return f"{said}; not brought back: {'; '.join(self.left)}" if self.left else said
+
+
+def revert(paths: Paths, ledger: Ledger, reason: str, *, last: bool = False) -> Reverted | None:
+    """Back to what was before the generation that waits; None where none does.
+
+    reason: used unless the revert was begun already. last: it is over after this, whatever is left.
+    """
+    waiting = ledger.waiting()
+    if waiting is None:
+        return None
+    if waiting.state == OPEN:
+        ledger.start_revert(waiting.generation, reason)
+        waiting = replace(waiting, reason=reason)
+    try:
+        before = reverse_form.unpack(waiting.reverse)
+    except ValueError as error:
+        raise LedgerError(f"{paths.ledger}: generation {waiting.generation}: {error}") from error
+    with LinuxHost(paths, before.tag) as host:
+        wanted = reverse.desired(before, ledger.claims(), host.epoch)
+        report = _run(ledger, host, wanted, waiting)
+        now = ledger.claims()
+        left = tuple(_left(wanted, now, report.after))
+        # What fails may succeed the next time. What somebody else holds by now needs a person.
+        undone = [op for op in report.after.changes if op.kind not in reverse.PROGRAMS]
+        finished = last or not (undone or report.after.unknown)
+        events = journal.happened(report, waiting.before)
+        if finished:
+            put, remove = reverse.claims_after(before, wanted, now, report.after, host.epoch)
+            ledger.finish_revert(waiting, put, remove)
+            events.append(_event(waiting, left))
+    ledger.append_events(events)
+    return Reverted(waiting.generation, waiting.before, waiting.reason, finished, left)
+
+
+def _run(ledger: Ledger, host: LinuxHost, wanted: Desired, waiting: Confirmation) -> Report:
+    # What goes was made since; the share of it says nothing about an accident.
+    policy = Policy(epoch=host.epoch, allow_mass_delete=True)
+    work = Pass(
+        wanted,
+        host,
+        ledger,
+        policy,
+        generation=waiting.before,
+        nonce=lambda: str(secrets.randbelow(2**31 - 1) + 1),
+    )
+
+    def approve(plan: Plan) -> None:
+        if plan.refusal:
+            raise Refused(f"generation {waiting.generation} is not reverted: {plan.refusal}")
+
+    return work.run(approve)
+
+
+def _left(wanted: Desired, now: Mapping[Key, Claim], plan: Plan) -> Iterator[str]:
+    for kind, why in plan.unknown:
+        yield f"{kind} could not be observed: {why}"
+    for operation in plan.changes:
+        if isinstance(operation.subject, Batch):
+            first = operation.subject.artifact(operation.subject.keys[0]).key
+            yield f"{operation.verb} {operation.count} routes, the first {first}"
+        elif operation.kind in reverse.PROGRAMS:
+            yield f"{operation.subject.key} does not run"
+    for key, why in reverse.stuck_at(wanted, now, plan):
+        yield f"{key}: {why}"
+
+
+def _event(waiting: Confirmation, left: Sequence[str]) -> Event:
+    data: dict[str, JSON] = {"left": list(left)} if left else {}
+    subject = f"generation {waiting.generation}"
+    return Event("reverted", subject, waiting.reason, waiting.before, data)

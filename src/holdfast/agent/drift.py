@@ -1,0 +1,224 @@
+"""Drift: what was found changed from outside since the last look, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from holdfast.agent.fights import Fight, Fights, Undoing
+from holdfast.agent.gathered import Gathered
+from holdfast.agent.patience import MANY, Name, names_in
+from holdfast.agent.watch.sign import Writer
+from holdfast.engine import document
+from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.driver import Result
+from holdfast.engine.intent import BulkIntent, Desired
+from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.engine.reconcile import Report
+from holdfast.state import journal
+from holdfast.state.events import Event
+from holdfast.state.values import JSON
+
+# Repairs of one thing, without a pause between them, that are each told of.
+_TOLD = 10
+
+
+@dataclass(slots=True)
+class Before:
+    """What was declared, and what was left to do, when there was a look last."""
+
+    desired: Desired
+    plan: Plan
+    _left: set[Name] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._left = {name for op in self.plan.changes for name in names_in(op.subject)}
+
+    def drifted(self, operations: Sequence[Operation], desired: Desired) -> list[Operation]:
+        """Those that neither the configuration asks for, nor what is left from before."""
+        found = [op for op in operations if self._left.isdisjoint(names_in(op.subject))]
+        if desired is self.desired or not found:
+            return found
+        before, now = _Declared(self.desired), _Declared(desired)
+        return [op for op in found if before.of(op.subject) == now.of(op.subject)]
+
+
+class _Declared:
+    """What is declared of an artifact; of a batch, whether it comes from the very same lines."""
+
+    def __init__(self, desired: Desired) -> None:
+        self._single: dict[Key, list[object]] = {}
+        self._many: set[int] = set()
+        for one in desired.intents:
+            if isinstance(one, BulkIntent):
+                self._many.add(id(one.batch.keys))
+            else:
+                said = (one.action, one.artifact.fields)
+                self._single.setdefault(one.artifact.key, []).append(said)
+
+    def of(self, subject: Artifact | Batch) -> object:
+        return self._single.get(subject.key) if isinstance(subject, Artifact) else self._many
+
+
+@dataclass(slots=True)
+class Drift:
+    """Of one pass."""
+
+    gathered: Gathered
+    known: Fights
+    found: list[Operation] = field(default_factory=list)
+    fights: list[Fight] = field(default_factory=list)
+
+    def find(self, operations: Sequence[Operation], now: float) -> None:
+        """operations: those that drift led to."""
+        for operation in operations:
+            self.found.append(operation)
+            how = _habit(operation)
+            for name, subject in _named(operation.subject):
+                undoing = Undoing(
+                    subject, operation.owners, how, self.gathered.writer(name, operation.kind)
+                )
+                fight = self.known.undone(name, undoing, now)
+                if fight is not None:
+                    self.fights.append(fight)
+
+    def split(self, results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+        """Repairs of drift, of this look or of one before, and the rest."""
+        subjects = {name for op in self.found for name in names_in(op.subject)}
+        mine: list[Result] = []
+        others: list[Result] = []
+        for result in results:
+            names = names_in(result.operation.subject)
+            repairs = any(name in subjects or self.known.is_undone(name) for name in names)
+            (mine if repairs and result.ok else others).append(result)
+        return mine, others
+
+    def events(
+        self, mine: Sequence[Result], others: Report, generation: int, news: Set[Key], now: float
+    ) -> list[Event]:
+        """What is to be told of a pass: of repairs, and of the rest. news: failures that were not
+        told of yet."""
+        told = tuple(
+            result
+            for result in others.results
+            if result.ok or result.done or any(one.key in news for one in result.failures)
+        )
+        repaired = {name for one in mine for name in names_in(one.operation.subject)}
+        took = round((now - self.gathered.since) * 1000) if self.gathered else None
+        return [
+            *_told_once(journal.happened(replace(others, results=told), generation)),
+            *(
+                self._event("repaired", operation, generation, {"milliseconds": took})
+                for operation in _once(one.operation for one in mine)
+                if self._is_told(operation)
+            ),
+            *(
+                self._event("drift", op, generation, {})
+                for op in self.found
+                if not repaired.issuperset(names_in(op.subject)) and not self._fought(op)
+            ),
+            *(fight_event(fight, generation) for fight in self.fights),
+        ]
+
+    def _is_told(self, operation: Operation) -> bool:
+        """What is undone hundreds of times in a row is told of less and less often."""
+        row = max(map(self.known.row, names_in(operation.subject)), default=0)
+        return row <= _TOLD or row.bit_count() == 1 or self._fought(operation)
+
+    def _fought(self, operation: Operation) -> bool:
+        return all(map(self.known.in_fight, names_in(operation.subject)))
+
+    def _event(
+        self, kind: str, operation: Operation, generation: int, more: dict[str, JSON]
+    ) -> Event:
+        first = next(document.artifacts(operation.subject, 1)).key
+        count = operation.count
+        subject = str(first) if count == 1 else f"{count} {operation.kind}s, the first {first.name}"
+        name = next(iter(_named(operation.subject)))[0]
+        writer = self.gathered.writer(name, operation.kind)
+        data: dict[str, JSON] = {
+            "owners": list(operation.owners),
+            "origin": operation.origin,
+            "count": count,
+            "verb": operation.verb.value,
+            "fields": {
+                one.field: {"found": _json(one.before), "declared": _json(one.after)}
+                for one in operation.changes
+            },
+            "writer": _who(writer),
+            "row": self.known.row(name),
+        }
+        by = f" by {writer}" if writer is not None else ""
+        return Event(kind, subject, f"{_finding(operation)}{by}", generation, data | more)
+
+
+def _once(operations: Iterable[Operation]) -> Iterator[Operation]:
+    """What is undone while a pass runs is repaired more than once in it."""
+    seen: set[Name] = set()
+    for operation in operations:
+        names = set(names_in(operation.subject))
+        if not names <= seen:
+            yield operation
+        seen |= names
+
+
+def _told_once(events: Iterable[Event]) -> Iterable[Event]:
+    """What failed in one round of a pass fails in the next one, too."""
+    return {(event.kind, event.subject, event.message): event for event in events}.values()
+
+
+def fight_event(fight: Fight, generation: int) -> Event:
+    undoing = fight.undoing
+    data: dict[str, JSON] = {
+        "owners": list(undoing.owners),
+        "times": fight.times,
+        "writer": _who(undoing.writer),
+    }
+    if fight.over:
+        return Event("fight-over", undoing.subject, "nobody undoes it any more", generation, data)
+    message = (
+        f"{undoing.who} {undoing.how} again and again, {fight.times} times so far; from now on it"
+        " is put back less and less often"
+    )
+    return Event("fight", undoing.subject, message, generation, data)
+
+
+def _named(subject: Artifact | Batch) -> Iterator[tuple[Name, str]]:
+    if isinstance(subject, Batch) and len(subject) > MANY:
+        first = subject.artifact(subject.keys[0]).key.name
+        yield next(names_in(subject)), f"{len(subject)} {subject.kind.name}s, the first {first}"
+        return
+    for name, artifact in zip(names_in(subject), document.artifacts(subject), strict=True):
+        yield name, str(artifact.key)
+
+
+def _finding(operation: Operation) -> str:
+    match operation.verb:
+        case Verb.CREATE:
+            return "was deleted"
+        case Verb.DELETE:
+            return "was added"
+        case _:
+            fields = " and ".join(one.field for one in operation.changes)
+            return f"{fields} changed" if fields else "was changed"
+
+
+def _habit(operation: Operation) -> str:
+    match operation.verb:
+        case Verb.CREATE:
+            return "deletes it"
+        case Verb.DELETE:
+            return "adds it"
+        case _:
+            said = (f"{one.field} to {one.before}" for one in operation.changes)
+            return f"sets {' and '.join(said)}"
+
+
+def _who(writer: Writer | None) -> JSON:
+    if writer is None:
+        return None
+    return {"pid": writer.pid, "name": writer.name, "of": writer.of}
+
+
+def _json(value: object) -> JSON:
+    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]

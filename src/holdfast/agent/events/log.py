@@ -1,0 +1,111 @@
+"""The events in the ledger as somebody reads them: from a number on, filtered, and those to come.
+
+The ledger itself is the queue of every reader: one that is slow holds nothing but a number, and is
+told how many events were dropped before it came to them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from holdfast.errors import HoldfastError
+from holdfast.paths import Paths
+from holdfast.state.events import StoredEvent
+from holdfast.state.ledger import Ledger
+
+PAGE = 500
+# As far as SQLite counts.
+_MOST = 2**63 - 1
+# How soon an event is seen, whoever wrote it: a command beside the daemon tells nobody.
+POLL_S = 0.2
+# Two writes in one tick of the file system's clock may look like one.
+_ANYWAY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    kinds: frozenset[str] = frozenset()  # none: all
+    subject: str = ""  # some of the subject's text
+    resource: str = ""  # "RouteList/transit"
+
+    def __call__(self, event: StoredEvent) -> bool:
+        if self.kinds and event.kind not in self.kinds:
+            return False
+        if self.subject and self.subject not in event.subject:
+            return False
+        return not self.resource or self.resource in about(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Events that were dropped before they were read."""
+
+    count: int
+    replay_after: int  # the number that reading goes on after
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    events: tuple[StoredEvent, ...]
+    missed: Missed | None
+    cursor: int  # read up to here
+    full: bool  # there may be more at once
+
+
+def about(event: StoredEvent) -> tuple[str, ...]:
+    """The resources that an event is about."""
+    owners = event.data.get("owners")
+    named = tuple(str(owner) for owner in owners) if isinstance(owners, list) else ()
+    return (*named, event.subject)
+
+
+def read_page(paths: Paths, after: int, wanted: Filter) -> Page:
+    """`after`: 0 for the first that is kept. Raises where no such number was given out yet."""
+    with Ledger.read(paths) as ledger:
+        found = ledger.events(min(after, _MOST), PAGE)
+        newest = after if found else ledger.last_event()
+    if newest < after:
+        raise HoldfastError(
+            f"there is no event {after} yet: the newest is {newest}; this is another ledger than"
+            " the one that number is of, or a mistake"
+        )
+    if not found:
+        return Page((), None, after, full=False)
+    first = found[0].sequence
+    missed = Missed(first - after - 1, first - 1) if after and first > after + 1 else None
+    events = tuple(filter(wanted, found))
+    return Page(events, missed, found[-1].sequence, full=len(found) == PAGE)
+
+
+def read_last(paths: Paths, count: int, wanted: Filter) -> Page:
+    """The newest of those that are wanted."""
+    with Ledger.read(paths) as ledger:
+        found = ledger.events()
+        newest = ledger.last_event() if not found else found[-1].sequence
+    events = [event for event in found if wanted(event)]
+    return Page(tuple(events[-count:]), None, newest, full=False)
+
+
+@dataclass(slots=True)
+class Mark:
+    """Whether the ledger was written since it was asked last."""
+
+    paths: Paths
+    _seen: tuple[tuple[int, int], ...] = ()
+    _asked: int = 0
+
+    def changed(self) -> bool:
+        seen = tuple(_stamp(f"{self.paths.ledger}{suffix}") for suffix in ("", "-wal"))
+        self._asked = (self._asked + 1) % _ANYWAY
+        fresh = seen != self._seen
+        self._seen = seen
+        return fresh or not self._asked
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - several times a second
+    except OSError:
+        return (0, 0)
+    return found.st_mtime_ns, found.st_size

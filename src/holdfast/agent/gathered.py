@@ -1,0 +1,87 @@
+"""Signs gathered until the next pass: what was touched, and by whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from holdfast.agent.watch.sign import Sign, Writer
+from holdfast.engine import narrow
+from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.route import ROUTE
+from holdfast.engine.narrow import Touched
+
+# More routes than this are not told apart any more: to look at all of them is cheaper.
+_MOST_ROUTES = 20_000
+# A look at other kinds is a look at all of one anyway.
+_MOST_KEYS = 1_000
+
+
+@dataclass(slots=True)
+class Gathered:
+    since: float = 0.0  # when the first of them came
+    lost: bool = False  # anything may have changed
+    overdue: float = -math.inf  # all that was to be tried again by then is in here
+    routes: list[Sign] = field(default_factory=list)  # in order
+    kinds: dict[str, Writer | None] = field(default_factory=dict)  # without a name, or too many
+    keys: dict[Key, Sign] = field(default_factory=dict)
+    writers: dict[Hashable, Writer] = field(default_factory=dict)
+    told: set[Key | bytes] = field(default_factory=set)  # what somebody else was at
+
+    def add(self, sign: Sign, now: float) -> None:
+        if not self:
+            self.since = now
+        if not sign.kind:
+            self.lost = True
+            return
+        name = sign.identity if sign.kind == ROUTE.name else sign.key
+        if name is None:
+            self._whole(sign.kind, sign.writer)
+            return
+        self.told.add(name)
+        if sign.writer is not None:
+            self.writers[name] = sign.writer
+        if isinstance(name, Key):
+            self.keys[name] = sign
+            if len(self.keys) > _MOST_KEYS:
+                for key in self.keys:
+                    self._whole(key.kind, None)
+                self.keys.clear()
+        else:
+            self.routes.append(sign)
+            if len(self.routes) > _MOST_ROUTES:
+                self._whole(ROUTE.name, None)
+                self.routes.clear()
+                self.told.clear()
+                self.writers.clear()
+
+    def touch(self, touched: Touched, routes: Iterable[bytes], now: float) -> None:
+        """To be looked at again, though nobody told of it."""
+        if not self:
+            self.since = now
+        self.routes += (Sign(ROUTE.name, None, identity) for identity in routes)
+        for kind in touched.kinds:
+            self._whole(kind, None)
+        for key in touched.keys:
+            self.keys.setdefault(key, Sign(key.kind, key))
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.routes or self.kinds or self.keys)
+
+    @property
+    def touched(self) -> Touched:
+        """Without single routes: those are told by their signs."""
+        return narrow.touch(self.keys.keys(), self.kinds)
+
+    @property
+    def all_kinds(self) -> frozenset[str]:
+        found = {*self.kinds, *(key.kind for key in self.keys)}
+        return frozenset(found | {ROUTE.name} if self.routes else found)
+
+    def writer(self, name: Hashable, kind: str) -> Writer | None:
+        """Who was last seen at it, or at its kind where nobody tells of single ones."""
+        return self.writers.get(name) or self.kinds.get(kind)
+
+    def _whole(self, kind: str, writer: Writer | None) -> None:
+        self.kinds[kind] = writer or self.kinds.get(kind)

@@ -1,0 +1,1 @@
+"""Health checks: probes, and the verdicts that they lead to."""

@@ -1,0 +1,111 @@
+"""Facts, and what a configuration declares by them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+
+from holdfast.agent.health import checks as health
+from holdfast.agent.health.checks import HealthChecks
+from holdfast.agent.names import Names
+from holdfast.engine.intent import Desired
+from holdfast.host.facts.read import read_facts
+from holdfast.host.facts.verdicts import read_verdicts
+from holdfast.paths import Paths
+from holdfast.resources import registry
+from holdfast.resources.compile import compile_router
+from holdfast.resources.facts import NOTHING_KNOWN, Facts, Verdict
+from holdfast.resources.health_target import target
+from holdfast.resources.questions import lookups
+from holdfast.resources.router import Router
+from holdfast.resources.site import Site, site_of
+
+
+@dataclass(slots=True)
+class Learning:
+    paths: Paths
+    say: Callable[[str], None]
+    tell: Callable[[str, float], None]  # a cause for a pass, and the patience there is with it
+    thread: Executor
+    names: Names = field(init=False)
+    _checks: HealthChecks = field(init=False)
+    _checked: Router | None = None  # the one whose health checks are under way
+    _site: Site = field(default_factory=Site)
+    _known: tuple[frozenset[str], Facts] = (frozenset(), NOTHING_KNOWN)  # for which kinds
+    _compiled: tuple[Router, Facts, Desired] | None = None
+
+    def __post_init__(self) -> None:
+        self.names = Names(self.paths, lambda: self.tell("an answer of the DNS", 0.01))
+        self._checks = HealthChecks(
+            lambda check: target(check, self._site),
+            self._verdict_changed,
+            self.say,
+            read_verdicts(self.paths, []),
+        )
+
+    async def learn(self, router: Router, *, again: bool) -> tuple[Facts, Desired]:
+        """again: where nobody said that facts changed, those of the last time will do."""
+        loop = asyncio.get_running_loop()
+        kinds = {resource.kind for resource in router.resources}
+        asking = frozenset(kinds & (registry.FACT_KINDS | {"HealthCheck"}))
+        facts = NOTHING_KNOWN
+        if asking and self._known[0] == asking and not again:
+            facts = self._known[1]
+        elif asking:
+            facts = await loop.run_in_executor(self.thread, read_facts, self.paths, ())
+        self._known = asking, facts
+        facts = replace(facts, answers=self.names.answers, verdicts=self._checks.verdicts)
+        if "HealthCheck" in kinds:
+            self._site = await loop.run_in_executor(self.thread, site_of, router.resources, facts)
+        if router is not self._checked:
+            self._check(router)
+            facts = replace(facts, verdicts=self._checks.verdicts)
+        return facts, await loop.run_in_executor(self.thread, self._compile, router, facts)
+
+    def want(self, router: Router) -> None:
+        """The names that it refers to."""
+        self.names.want(lookups(router))
+
+    async def stop(self) -> None:
+        await self._checks.stop()
+
+    def _check(self, router: Router) -> None:
+        first, self._checked = self._checked is None, router
+        known = dict(self._checks.verdicts)
+        self._checks.watch(one for one in router.resources if one.kind == "HealthCheck")
+        # Those of checks that are declared no longer are gone with them.
+        if first or known != self._checks.verdicts:
+            self._write_verdicts()
+
+    def _compile(self, router: Router, facts: Facts) -> Desired:
+        """The very same where nothing it is made of changed: what was learned of it holds."""
+        known = self._compiled
+        if known is not None and known[0] is router and known[1] == facts:
+            return known[2]
+        desired = compile_router(router, facts, str(self.paths.root).rstrip("/"))
+        self._compiled = router, facts, desired
+        return desired
+
+    def _verdict_changed(self, _checks: HealthChecks, name: str, verdict: Verdict) -> None:
+        # Flows go astray meanwhile: no patience with this one.
+        self.tell(f"HealthCheck/{name}", 0)
+        state = "healthy" if verdict.healthy else "unhealthy"
+        self.say(f"HealthCheck/{name} is {state}: {verdict.reason}")
+        self._write_verdicts()
+
+    def _write_verdicts(self) -> None:
+        try:
+            health.write_verdicts(self.paths, self._checks.verdicts)
+        except OSError as error:
+            self.say(f"verdicts were not written for other commands: {error}")
+
+
+def collect() -> None:
+    """A configuration stays as long as its file does: nothing in it is worth looking for garbage
+    in."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

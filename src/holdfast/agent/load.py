@@ -1,0 +1,114 @@
+"""The configuration as commands and the daemon need it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast import __version__
+from holdfast.engine.document import About, FileDigest
+from holdfast.engine.intent import Desired
+from holdfast.engine.policy import Policy
+from holdfast.paths import Paths
+from holdfast.resources import registry
+from holdfast.resources.compile import compile_router
+from holdfast.resources.facts import NOTHING_KNOWN, Facts
+from holdfast.resources.router import Router, load_router
+from holdfast.state.database import OlderLedgerError
+from holdfast.state.ledger import Ledger
+
+if TYPE_CHECKING:  # most configurations have one source
+    from holdfast.config.part import Part
+    from holdfast.resources.effective import Effective, Suppressed
+
+# The format of the ledger that parts came with.
+_WITH_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    path: Path
+    router: Router  # the effective config
+    root: str  # what `--root` puts before every path
+    facts: Facts
+    desired: Desired
+    effective: Effective | None = None  # how it came about; None: of the file alone
+    unloaded: tuple[str, ...] = ()  # sources that a daemon waits for
+
+    @property
+    def suppressed(self) -> tuple[Suppressed, ...]:
+        return self.effective.suppressed if self.effective is not None else ()
+
+    def about(self, paths: Paths) -> About:
+        files = tuple(
+            FileDigest(file.path, hashlib.sha256(file.content).hexdigest())
+            for file in self.router.files
+        )
+        return About(__version__, str(paths.root), str(self.path), files)
+
+    def policy(self, epoch: str, *, allow_mass_delete: bool = False) -> Policy:
+        return Policy(
+            epoch=epoch,
+            max_delete_share=self.router.ownership.max_delete_share,
+            allow_mass_delete=allow_mass_delete,
+            doubt=self.router.doubt,
+            unloaded=self.unloaded,
+        )
+
+
+def load(
+    paths: Paths, file: Path | None, warn: Callable[[str], None], *, facts: bool = True
+) -> Loaded:
+    """Raises ConfigError with every problem.
+
+    facts: learn what the resources depend on, and what other sources contribute; without, all of
+    it is unknown and the file stands alone.
+
+    Files are known by their absolute paths, so that the ledger means the same from everywhere.
+    """
+    path = (paths.config if file is None else file).absolute()
+    return of_router(paths, path, load_router(path, paths.root), warn, facts=facts)
+
+
+def of_router(
+    paths: Paths, path: Path, router: Router, warn: Callable[[str], None], *, facts: bool = True
+) -> Loaded:
+    """The same of a startup file that was read already, or is read from the ledger."""
+    parts = _parts(paths) if facts else ()
+    effective = None
+    if parts:
+        from holdfast.resources.effective import merge
+
+        effective = merge(router, parts, time.time())
+        router = effective.router
+    for warning in (*router.warnings, *(effective.findings if effective is not None else ())):
+        warn(str(warning))
+    known = _learn(paths, router) if facts else NOTHING_KNOWN
+    for trouble in known.troubles:
+        warn(str(trouble))
+    root = str(paths.root).rstrip("/")
+    return Loaded(path, router, root, known, compile_router(router, known, root), effective)
+
+
+def _parts(paths: Paths) -> Sequence[Part]:
+    """Parts in force count for every command, or an apply by hand would undo what they add."""
+    try:
+        with Ledger.read(paths) as ledger:
+            return ledger.parts(newest=True)
+    except OlderLedgerError as error:
+        if error.version >= _WITH_PARTS:
+            raise
+        return ()
+
+
+def _learn(paths: Paths, router: Router) -> Facts:
+    if not registry.FACT_KINDS.intersection(resource.kind for resource in router.resources):
+        return NOTHING_KNOWN
+    from holdfast.host.facts.read import read_facts  # many configurations need none
+    from holdfast.resources.questions import lookups
+
+    return read_facts(paths, lookups(router))

@@ -1,0 +1,97 @@
+"""What became of parts and masks, told when it changes.
+
+What was told last is noted in the ledger, so that a restart tells nothing twice. A source that
+says the same again, in a new generation, is no news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.config.part import Part
+from holdfast.resources.effective import Effective
+from holdfast.state.events import Event
+from holdfast.state.ledger import Ledger
+
+TOLD = "merged-parts"
+
+
+_NOTHING: dict[str, Any] = {"active": {}, "rejected": {}, "ignored": {}, "masked": {}}
+
+
+def changed(ledger: Ledger, effective: Effective) -> bool:
+    """Whether there is anything to be told; the ledger may be open for reading alone."""
+    return _state(effective) != _told(ledger)
+
+
+def record(ledger: Ledger, effective: Effective) -> list[Event]:
+    """Appends the events of what changed since the last time, and answers them."""
+    told, now = _told(ledger), _state(effective)
+    if now == told:
+        return []
+    events = list(_events(told, now, effective))
+    ledger.append_events(events)
+    ledger.put_note(TOLD, now)
+    return events
+
+
+def _told(ledger: Ledger) -> dict[str, Any]:
+    before = ledger.note(TOLD)
+    return before if isinstance(before, dict) else _NOTHING
+
+
+def _state(effective: Effective) -> dict[str, Any]:
+    """Without generations and times."""
+    return {
+        "active": {part.source: part.digest for part in effective.active},
+        "rejected": {
+            one.part.source: _plain(one.part, one.reasons[0]) for one in effective.rejected
+        },
+        "ignored": {
+            f"{one.part.source} {one.directive.target}": one.reason for one in effective.ignored
+        },
+        "masked": {
+            one.resource.id: [ref.partition("#")[0] for ref in one.masked_by]
+            for one in effective.suppressed
+        },
+    }
+
+
+def _plain(part: Part, reason: str) -> str:
+    return reason.replace(part.ref, part.source)
+
+
+def _events(told: dict[str, Any], now: dict[str, Any], effective: Effective) -> Iterator[Event]:
+    def fresh(what: str, name: str) -> bool:
+        return bool(now[what].get(name) != told[what].get(name))
+
+    for part in effective.active:
+        if fresh("active", part.source):
+            held = _count(len(part.resources), "resource")
+            held += f", {_count(len(part.directives), 'directive')}"
+            yield Event("part-accepted", part.source, held, data={"generation": part.generation})
+    for rejected in effective.rejected:
+        part = rejected.part
+        if fresh("rejected", part.source):
+            more = len(rejected.reasons) - 1
+            said = rejected.reasons[0] + (f" (and {more} more)" if more else "")
+            yield Event("part-rejected", part.source, said, data={"generation": part.generation})
+    gone = told["active"].keys() - now["active"].keys() - now["rejected"].keys()
+    for source in sorted(gone):
+        yield Event("part-ended", source, "it is over, or was withdrawn")
+    for ignored in effective.ignored:
+        if fresh("ignored", f"{ignored.part.source} {ignored.directive.target}"):
+            said = f"{ignored.directive.op} of {ignored.directive.target}: {ignored.reason}"
+            yield Event("mask-ignored", ignored.part.source, said)
+    for one in effective.suppressed:
+        if fresh("masked", one.resource.id):
+            by = ", ".join(now["masked"][one.resource.id])
+            said = f"masked by {by}" + (f": {one.reason}" if one.reason else "")
+            yield Event("mask-applied", one.resource.id, said, data={"place": one.resource.place})
+    for name in sorted(told["masked"].keys() - now["masked"].keys()):
+        yield Event("mask-lifted", name, "nothing masks it any more")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,276 @@
+"""One run of a plugin from the question to the part, recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.agent import sources
+from holdfast.agent.plugins import protocol, runner
+from holdfast.agent.plugins.protocol import Answer, Asked, Nonsense, Trigger
+from holdfast.agent.plugins.redaction import redacted
+from holdfast.agent.plugins.runner import Outcome
+from holdfast.config.document import parse
+from holdfast.config.part import Part, Raw, Target
+from holdfast.errors import HoldfastError
+from holdfast.paths import Paths
+from holdfast.resources import dynamic_target
+from holdfast.resources.effective import Effective
+from holdfast.resources.plugin import Plugin
+from holdfast.resources.resource import Resource
+from holdfast.state import plugin_runs
+from holdfast.state.events import Event
+from holdfast.state.ledger import Ledger
+from holdfast.state.plugin_runs import PluginRun
+
+# What it complained of is kept to be read, not archived.
+_MOST_KEPT = 8 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run came to. part: what it proposed, where that can be taken."""
+
+    plugin: str
+    outcome: Outcome
+    problem: str
+    part: Part | None
+    answer: Answer | None
+    stored: bool = False
+    unchanged: bool = False
+
+    def document(self, *, dry_run: bool) -> dict[str, Any]:
+        part = self.part
+        return {
+            "plugin": self.plugin,
+            "source": f"Plugin/{self.plugin}",
+            "dryRun": dry_run,
+            "stored": self.stored,
+            "outcome": {
+                "exitCode": self.outcome.status,
+                "durationMs": round(self.outcome.seconds * 1000),
+                "stdoutDigest": f"sha256:{hashlib.sha256(self.outcome.out).hexdigest()}",
+                "stderr": self.outcome.err[:_MOST_KEPT],
+                "error": self.problem,
+            },
+            # Plans may hold secrets, for whoever executes them.
+            "part": part
+            and part_document(replace(part, action_plans=tuple(redacted(part.action_plans)))),
+            "summary": {
+                "resources": len(part.resources) if part else 0,
+                "directives": len(part.directives) if part else 0,
+                "actionPlans": len(part.action_plans) if part else 0,
+            },
+        }
+
+
+def part_document(part: Part) -> dict[str, Any]:
+    """As a DynamicConfigPart is written."""
+    spec: dict[str, Any] = {
+        "source": part.source,
+        "generation": part.generation,
+        "observedAt": protocol.format_moment(part.observed),
+    }
+    if part.expires is not None:
+        spec["expiresAt"] = protocol.format_moment(part.expires)
+    return {
+        "apiVersion": "config.holdfast.dev/v1alpha1",
+        "kind": "DynamicConfigPart",
+        "metadata": {"name": part.name},
+        "spec": spec
+        | {
+            "digest": part.digest,
+            "resources": list(part.resources),
+            "directives": [
+                {
+                    "op": one.op,
+                    "target": {
+                        "apiVersion": one.target.api_version,
+                        "kind": one.target.kind,
+                        "name": one.target.name,
+                    },
+                    "reason": one.reason,
+                }
+                for one in part.directives
+            ],
+            "actionPlans": list(part.action_plans),
+        },
+    }
+
+
+LedgerAtHand = Callable[[], AbstractContextManager[Ledger]]
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs plugins of the startup file and records what came of it."""
+
+    paths: Paths
+    ledger: LedgerAtHand  # for writing, held no longer than the write takes
+    clock: Callable[[], float] = time.time
+
+    async def run(
+        self,
+        plugin: Resource,
+        effective: Effective,
+        trigger: Trigger,
+        *,
+        generation: int = 0,
+        events: Sequence[Mapping[str, Any]] = (),
+        dry_run: bool = False,
+    ) -> Ran:
+        spec: Plugin = plugin.spec
+        previous = await asyncio.to_thread(self._previous, plugin.name)
+        asked = Asked(
+            plugin.name,
+            trigger,
+            self.clock(),
+            startup_hash(effective),
+            generation,
+            previous,
+            events,
+            shown(spec, effective),
+        )
+        started = self.clock()
+        outcome = await runner.run(
+            self.paths.under(spec.executable),
+            asked.document(),
+            timeout=spec.timeout,
+            environment=spec.env or {},
+        )
+        ran = self._read(plugin, effective, outcome, previous + 1)
+        if dry_run:
+            return ran
+        return await asyncio.to_thread(self._record, ran, trigger, started)
+
+    def _previous(self, name: str) -> int:
+        with Ledger.read(self.paths) as ledger:
+            index = {source: generation for source, generation, _ in ledger.part_index()}
+        return index.get(f"Plugin/{name}", 0)
+
+    def _read(
+        self, plugin: Resource, effective: Effective, outcome: Outcome, generation: int
+    ) -> Ran:
+        if outcome.problem:
+            return Ran(plugin.name, outcome, with_words(outcome), None, None)
+        try:
+            answer = protocol.read_answer(
+                outcome.out,
+                plugin.name,
+                generation=generation,
+                now=self.clock(),
+                longest=_longest(plugin.name, effective),
+                capabilities=plugin.spec.capabilities or (),
+            )
+        except Nonsense as error:
+            return Ran(plugin.name, outcome, str(error), None, None)
+        return Ran(plugin.name, outcome, "", answer.part, answer)
+
+    def _record(self, ran: Ran, trigger: Trigger, started: float) -> Ran:
+        """The part and the run, or the run alone. A part like the one before it is a new
+        generation all the same: it lives longer. Only a changed one is worth an event."""
+        problem, unchanged = ran.problem, False
+        with self.ledger() as ledger:
+            if ran.part is not None:
+                before = {part.source: part for part in ledger.parts(newest=True)}
+                last = before.get(ran.part.source)
+                unchanged = last is not None and last.digest == ran.part.digest
+                try:
+                    sources.put(ledger, ran.part, self.clock())
+                except HoldfastError as error:
+                    problem = str(error)
+            else:
+                sources.refuse(ledger, f"Plugin/{ran.plugin}", problem)
+            stored = ran.part is not None and not problem
+            outcome = plugin_runs.UNCHANGED if unchanged else plugin_runs.STORED
+            ledger.put_run(
+                PluginRun(
+                    ran.plugin,
+                    f"{trigger.type} {trigger.topic}".strip(),
+                    started,
+                    ran.outcome.seconds,
+                    outcome if stored else plugin_runs.FAILED,
+                    ran.part.generation if stored and ran.part else None,
+                    problem,
+                    ran.outcome.err[:_MOST_KEPT],
+                )
+            )
+            ledger.append_events(_events(ran, problem, _failed_before(ledger, ran.plugin)))
+        return Ran(
+            ran.plugin, ran.outcome, problem, ran.part, ran.answer, stored, stored and unchanged
+        )
+
+
+def _failed_before(ledger: Ledger, plugin: str) -> str:
+    """Why the run before this one failed; a plugin that fails the same way every minute has said
+    so once."""
+    runs = ledger.runs(plugin)
+    return runs[1].reason if len(runs) > 1 else ""
+
+
+def _events(ran: Ran, problem: str, before: str) -> list[Event]:
+    subject = f"Plugin/{ran.plugin}"
+    if problem:
+        return [] if problem == before else [Event("plugin-failed", subject, problem)]
+    said = ran.answer.events if ran.answer is not None else ()
+    found = [
+        Event("plugin-said", subject, f"{one.type}: {one.message}", 0, {"type": one.type})
+        for one in said
+    ]
+    if before:
+        found.insert(0, Event("plugin-recovered", subject, "it runs again"))
+    return found
+
+
+def with_words(outcome: Outcome) -> str:
+    last = outcome.err.strip().splitlines()[-1:]
+    return f"{outcome.problem}: {last[0][:200]}" if last else outcome.problem
+
+
+def _longest(plugin: str, effective: Effective) -> float:
+    for one in effective.startup.resources:
+        if one.kind == "DynamicConfigSource" and one.spec.plugin_ref == plugin:
+            return float(one.spec.ttl)
+    return protocol.LONGEST_TTL_S
+
+
+def startup_hash(effective: Effective) -> str:
+    digest = hashlib.sha256()
+    for file in effective.startup.files:
+        digest.update(json.dumps([file.path, hashlib.sha256(file.content).hexdigest()]).encode())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def shown(spec: Plugin, effective: Effective) -> list[Raw]:
+    """The resources that a plugin's context names, as they are declared; nothing else."""
+    wanted = spec.context.resources if spec.context is not None else None
+    if not wanted:
+        return []
+    targets = {dynamic_target.same(one.target) for one in wanted}
+    present = {(one.kind, one.name) for one in effective.router.resources}
+    return [
+        one
+        for one in _documents(effective)
+        if (target := _target(one)) is not None
+        and dynamic_target.same(target) in targets
+        and (target.kind, target.name) in present
+    ]
+
+
+def _documents(effective: Effective) -> list[Raw]:
+    data = parse(effective.startup.files[0]).data
+    found = [*data["spec"]["resources"]]
+    for part in effective.active:
+        found += part.resources
+    return found
+
+
+def _target(raw: Raw) -> Target | None:
+    target = Target(raw["apiVersion"], raw["kind"], raw["metadata"]["name"])
+    return None if dynamic_target.trouble(target)[1] else target

@@ -1,0 +1,46 @@
+"""A look without touching: no lock, no write, and no ledger needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from holdfast.agent.load import Loaded
+from holdfast.engine import planner, reconcile
+from holdfast.engine.artifact import Batch, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Plan
+from holdfast.host.host import LinuxHost
+from holdfast.paths import Paths
+from holdfast.state.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is claimed, what is there, and what an apply would do about it."""
+
+    claims: Mapping[Key, Claim]
+    observed: Observed
+    plan: Plan
+    epoch: str
+
+
+def look(
+    paths: Paths,
+    loaded: Loaded,
+    *,
+    allow_mass_delete: bool = False,
+    keys: frozenset[Key] = frozenset(),
+    batches: tuple[Batch, ...] = (),
+) -> View:
+    """`keys` and `batches`: identities to look at beside those that are declared or claimed."""
+    with Ledger.read(paths) as ledger:
+        claims = ledger.claims()
+    with LinuxHost(paths, loaded.router.ownership.tag) as host:
+        scope = reconcile.scope(loaded.desired, claims)
+        wider = replace(scope, keys=scope.keys | keys, batches=(*scope.batches, *batches))
+        observed = host.observe(wider)
+        policy = loaded.policy(host.epoch, allow_mass_delete=allow_mass_delete)
+        made = planner.plan(loaded.desired, observed, claims, policy)
+        return View(claims, observed, made, host.epoch)

@@ -1,0 +1,277 @@
+"""Routes reconciled without looking at all of them.
+
+A full pass dumps every route of ours. With a hundred thousand of them that is most of a second, and
+nothing of it is news where one line of a file changed or one route was deleted by hand. What the
+last full pass saw, and what the kernel told since, says where to look; the decisions are those of
+the planner, over these few identities alone.
+
+How the reconciler uses it:
+
+    known = RouteChanges()
+    known.remember(ground, policy, tag)          # after each full pass
+    known.forget("a link changed")               # where what routes stand on changed
+    few = known.begin(desired, policy, tag, signs, host, ledger)        # None: see known.doubt
+    report = Pass(few.desired, few, few, policy).run(few.approve)       # FullPassNeeded: see above
+    report = few.settled(report)                 # as of everything
+    if few.problem: ...                          # a full pass has to follow
+
+The generation is begun after that: it is not what a route waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.agent.watch.sign import Sign
+from holdfast.engine import bulk_changes, ownership
+from holdfast.engine.artifact import Batch, Key
+from holdfast.engine.bulk_changes import Identities, Settled
+from holdfast.engine.bulk_keys import Keys
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Result, Scope
+from holdfast.engine.intent import Desired
+from holdfast.engine.kinds.route import ROUTE, identify
+from holdfast.engine.narrow import Ground
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.engine.policy import Policy
+from holdfast.engine.reconcile import Claims, Host, Report
+from holdfast.errors import DriverError, Refused
+from holdfast.host.netlink.route_few import FewRoutes, Unclear
+from holdfast.host.netlink.route_told import RouteListener, Told, identity_of
+from holdfast.host.netlink.socket import NetlinkSocket
+from holdfast.host.netlink.tags import tag_text
+
+# More are looked at faster by a dump.
+MOST = 1000
+
+
+class FullPassNeeded(Exception):  # noqa: N818 (no error)
+    """Something is not as simple as it seemed; nothing was changed for it."""
+
+
+@dataclass(slots=True)
+class RouteChanges:
+    """Belongs to one thread."""
+
+    doubt: str = "there was no full pass yet"  # why the next pass has to be a full one, if it has
+    _base: Settled | None = None
+    _policy: Policy = field(default_factory=Policy)
+    _tag: int = 0
+    _sock: NetlinkSocket | None = None
+
+    def remember(self, ground: Ground, policy: Policy, tag: int) -> None:
+        """After a full pass."""
+        found = bulk_changes.settled(
+            ROUTE, tag_text(tag, tag), ground.desired, ground.plan, ground.standing
+        )
+        if isinstance(found, str):
+            self.forget(found)
+            return
+        self.doubt, self._base, self._policy, self._tag = "", found, policy, tag
+        for batch in found.batches:
+            if isinstance(batch.keys, Keys):
+                batch.keys.prepare()
+
+    def forget(self, why: str) -> None:
+        """What is known of the routes no longer holds."""
+        self.doubt, self._base = why, None
+
+    def close(self) -> None:
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+
+    def begin(
+        self,
+        desired: Desired,
+        policy: Policy,
+        tag: int,
+        signs: Iterable[Sign],
+        host: Host,
+        ledger: Claims,
+    ) -> RoutePass | None:
+        """A pass over what another configuration, or somebody else, may have changed. None: only a
+        full pass can tell, and `doubt` says why. What is known stays known then."""
+        base = self._base
+        if base is None:
+            return None
+        try:
+            if (policy.epoch, policy.unloaded) != (self._policy.epoch, self._policy.unloaded):
+                raise FullPassNeeded("it is another network namespace, or there are other sources")
+            if tag != self._tag:
+                raise FullPassNeeded("what is ours carries another tag")
+            told, untold = _heard(signs)
+            touched = bulk_changes.joined(
+                base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
+            )
+            claims = ledger.claims()
+            if ownership.elsewhere(claims.values(), policy.epoch):
+                raise FullPassNeeded("the ledger has claims of another network namespace")
+            _refuse(base, desired, touched, claims)
+            few = FewRoutes(self._socket(), self._tag)
+            few.expect(_flat(touched), bulk_changes.only(base.batches, touched))
+            few.hear(told, [*untold, *_flat(bulk_changes.common(touched, base.unsettled))])
+        except (FullPassNeeded, Unclear, DriverError, OSError) as error:
+            self.doubt = str(error)
+            return None
+        return RoutePass(self, base, desired, policy, touched, few, host, ledger)
+
+    def take(self, base: Settled) -> None:
+        """What a pass over a few has left."""
+        self._base = base
+
+    def _socket(self) -> NetlinkSocket:
+        """It only asks; changes go through the host."""
+        if self._sock is None:
+            self._sock = NetlinkSocket()
+        return self._sock
+
+
+def _refuse(
+    base: Settled, desired: Desired, touched: Identities, claims: Mapping[Key, Claim]
+) -> None:
+    different = bulk_changes.differs_elsewhere(base.desired, desired)
+    if different:
+        raise FullPassNeeded(different)
+    if sum(map(len, touched.values())) > MOST:
+        raise FullPassNeeded("many routes changed")
+    claimed = (identify(claim.fields) for key, claim in claims.items() if key.kind == ROUTE.name)
+    if any(key in touched.get(scope, ()) for scope, key in claimed):
+        raise FullPassNeeded("a route is concerned that the ledger has a claim on")
+
+
+def _heard(signs: Iterable[Sign]) -> tuple[list[Told], list[bytes]]:
+    """What was told of routes, and the identities of those that are only to be looked at."""
+    told: list[Told] = []
+    untold: list[bytes] = []
+    for sign in signs:
+        if sign.body is not None:
+            told.append(Told(identity_of(sign.body), sign.gone, sign.body, sign.replaced))
+        elif sign.identity is not None:
+            untold.append(sign.identity)
+        else:
+            raise FullPassNeeded("some route changed")
+    return told, untold
+
+
+def _by_scope(identities: Iterable[bytes]) -> Identities:
+    found: dict[bytes, set[bytes]] = {}
+    for identity in identities:
+        size = 5 if identity[0] == 4 else 17
+        found.setdefault(identity[:-size], set()).add(identity[-size:])
+    return found
+
+
+def _flat(identities: Identities) -> list[bytes]:
+    return [scope + key for scope, keys in identities.items() for key in keys]
+
+
+def _only_leads(operation: Operation) -> bool:
+    """It makes a way, or another one, and takes none."""
+    subject = operation.subject
+    return (
+        operation.verb in (Verb.CREATE, Verb.UPDATE)
+        and isinstance(subject, Batch)
+        and subject.template.type == "unicast"
+    )
+
+
+@dataclass(slots=True)
+class RoutePass:
+    """The host and the claims of a Pass over a few routes."""
+
+    known: RouteChanges
+    base: Settled
+    whole: Desired
+    policy: Policy
+    touched: Identities
+    few: FewRoutes
+    host: Host
+    ledger: Claims
+    problem: str = ""  # why a full pass has to follow, if it has
+    _changed: bool = False
+    _told: list[Told] | None = field(default_factory=list)  # None: some of it was lost
+    epoch: str = ""
+    desired: Desired = field(default_factory=lambda: Desired(()))
+
+    def __post_init__(self) -> None:
+        self.epoch = self.host.epoch
+        intents = tuple(bulk_changes.intents_at(self.whole, self.touched))
+        self.desired = Desired(intents, self.whole.waiting)
+
+    def approve(self, plan: Plan, guard: Callable[[Plan], str] = lambda _plan: "") -> None:
+        """Raises FullPassNeeded or Refused. guard: why it must not be carried out; it is asked
+        only about what may take something away."""
+        made = bulk_changes.planned(self.base, self.whole, plan, self.policy)
+        if isinstance(made, str):
+            self.known.doubt = made
+            raise FullPassNeeded(made)
+        harmless = all(map(_only_leads, plan.changes))
+        refusal = made.refusal or ("" if harmless else guard(made))
+        if refusal:
+            raise Refused(refusal)
+
+    def settled(self, report: Report) -> Report:
+        """The report as of everything. Where `problem` says so, a full pass is to follow: it sees
+        to what is left."""
+        left = report.after
+        if not self.problem and report.failures:
+            self.problem = "routes did not become as declared"
+        self.problem = self.problem or bulk_changes.is_involved(left, self.whole)
+        found = self.base.after(self.whole, self.touched, left)
+        if not self.problem:
+            self.known.take(found)
+            return replace(report, after=found.plan)
+        self.known.forget(self.problem)
+        unknown = ((ROUTE.name, self.problem),)
+        return replace(report, after=replace(found.plan, unknown=unknown))
+
+    # What a Pass asks of its host.
+
+    def observe(self, _scope: Scope) -> Observed:
+        if self._changed:
+            self._check()
+        if self.problem:
+            return Observed(unknown={ROUTE.name: self.problem}, standing=self.base.standing)
+        return Observed(bulk={ROUTE.name: self.few.sighting()}, standing=self.base.standing)
+
+    def apply(
+        self, operations: Sequence[Operation], progress: Callable[[int], None]
+    ) -> list[Result]:
+        with RouteListener() as listener:
+            results = self.host.apply(operations, progress)
+            heard = listener.read()
+        self._changed = True
+        self._told = None if self._told is None or heard is None else [*self._told, *heard]
+        return results
+
+    def _check(self) -> None:
+        """What became of the changes, by what the kernel said meanwhile."""
+        told, self._told, self._changed = self._told, [], False
+        try:
+            self.few.check(told, [one.batch for one in bulk_changes.bulk_intents(self.desired)])
+        except (Unclear, DriverError) as error:
+            self.problem = str(error)
+
+    def sweep(self, _claims: Iterable[Claim]) -> None:
+        """Routes leave nothing beside them."""
+
+    def settle(self, _claims: Iterable[Claim]) -> None:
+        """The tag is all the mark they have."""
+
+    # What a Pass asks of its ledger.
+
+    def claims(self) -> dict[Key, Claim]:
+        """None of them is on what is looked at."""
+        return {}
+
+    def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
+        self.ledger.write_claims(put, remove)
+
+    def tables(self) -> frozenset[int] | None:
+        return self.ledger.tables()
+
+    def write_tables(self, tables: frozenset[int]) -> None:
+        self.ledger.write_tables(tables)

@@ -1,0 +1,250 @@
+"""What sources besides the startup file contribute, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from holdfast.agent.plugins.redaction import redacted
+from holdfast.agent.stories.moments import moment
+from holdfast.agent.stories.style import Style
+from holdfast.config.part import Part
+from holdfast.engine import document
+from holdfast.errors import HoldfastError
+from holdfast.resources.effective import Effective
+
+Members = Iterator[tuple[str, Any]]
+
+NO_CHANGES = "no dynamic config changes"
+_HEAD = ("SOURCE", "GEN", "STATUS", "RESOURCES", "DIRECTIVES", "ACTIONPLANS", "EXPIRES")
+
+
+class State(StrEnum):
+    ACTIVE = "Active"
+    REJECTED = "Rejected"  # it cannot be merged with the rest
+    EXPIRED = "Expired"
+    SUPERSEDED = "Superseded"  # by a newer generation of its source
+    REFUSED = "Refused"  # it was not taken in at all, and is not kept
+
+
+LOOKS = {
+    State.ACTIVE: "green",
+    State.REJECTED: "red",
+    State.EXPIRED: "dim",
+    State.SUPERSEDED: "dim",
+    State.REFUSED: "red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    source: str
+    state: State
+    part: Part | None  # as it counts: over when its policy says so; None where it was refused
+    reasons: tuple[str, ...] = ()  # why it, or a directive of it, has no effect
+
+    def entry(self) -> dict[str, Any]:
+        part = self.part
+        return {
+            "source": self.source,
+            "generation": None if part is None else part.generation,
+            "status": self.state.value,
+            "resources": 0 if part is None else len(part.resources),
+            "directives": 0 if part is None else len(part.directives),
+            "actionPlans": 0 if part is None else len(part.action_plans),
+            "expires": None if part is None or part.expires is None else moment(part.expires),
+            "reasons": list(self.reasons),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Every part there is, by source, the newest first."""
+
+    effective: Effective
+    all: tuple[PartStatus, ...]
+
+    @property
+    def newest(self) -> Iterator[PartStatus]:
+        """What there is to say of each source now."""
+        return (one for one in self.all if one.state is not State.SUPERSEDED)
+
+    def of(self, wanted: str) -> tuple[PartStatus, ...]:
+        """wanted: a source, or one part of it by reference or by name."""
+        found = tuple(one for one in self.all if wanted == one.source or _is(one.part, wanted))
+        if not found:
+            known = ", ".join(dict.fromkeys(one.source for one in self.all))
+            there = f"there are parts of {known}" if known else "no source has handed in any"
+            raise HoldfastError(f"{wanted}: no such source or part; {there}")
+        return found
+
+
+def _is(part: Part | None, wanted: str) -> bool:
+    return part is not None and wanted in (part.ref, part.name)
+
+
+def parts(effective: Effective, stored: Iterable[Part], refused: Mapping[str, str]) -> Parts:
+    """stored: all generations that are kept. refused: why the last one of a source was."""
+    found = {one.ref: PartStatus(one.source, State.ACTIVE, one) for one in effective.active}
+    found |= {one.ref: PartStatus(one.source, State.EXPIRED, one) for one in effective.expired}
+    for rejected in effective.rejected:
+        part = rejected.part
+        found[part.ref] = PartStatus(part.source, State.REJECTED, part, rejected.reasons)
+    for ref, one in found.items():
+        ignored = tuple(str(each) for each in effective.ignored if each.part.ref == ref)
+        if ignored:
+            found[ref] = PartStatus(one.source, one.state, one.part, ignored)
+    for part in stored:
+        found.setdefault(part.ref, PartStatus(part.source, State.SUPERSEDED, part))
+    ordered = [PartStatus(name, State.REFUSED, None, (why,)) for name, why in refused.items()]
+    ordered += found.values()
+    return Parts(effective, tuple(sorted(ordered, key=_rank)))
+
+
+def _rank(one: PartStatus) -> tuple[str, bool, int]:
+    """What was refused is the latest news of its source."""
+    return one.source, one.part is not None, 0 if one.part is None else -one.part.generation
+
+
+def list_members(found: Parts, *, every: bool) -> Members:
+    yield "format_version", document.FORMAT_VERSION
+    yield "parts", (one.entry() for one in (found.all if every else found.newest))
+
+
+def list_lines(found: Parts, style: Style, *, every: bool) -> Iterator[str]:
+    shown = list(found.all if every else found.newest)
+    if not shown:
+        yield "no source has handed in any part"
+        return
+    rows = [_row(one) for one in shown]
+    widths = [max(len(row[column]) for row in (_HEAD, *rows)) for column in range(len(_HEAD))]
+    yield style(_columns(_HEAD, widths), "dim")
+    for one, row in zip(shown, rows, strict=True):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        padded[2] = style(padded[2], LOOKS[one.state])
+        yield "  ".join(padded).rstrip()
+        for reason in one.reasons:
+            yield style(f"    {reason}", "yellow")
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(padded).rstrip()
+
+
+def _row(one: PartStatus) -> tuple[str, ...]:
+    part = one.part
+    if part is None:
+        return one.source, "-", one.state.value, "-", "-", "-", "-"
+    return (
+        one.source,
+        str(part.generation),
+        one.state.value,
+        str(len(part.resources)),
+        str(len(part.directives)),
+        str(len(part.action_plans)),
+        "never" if part.expires is None else moment(part.expires),
+    )
+
+
+def describe_members(found: Sequence[PartStatus]) -> Members:
+    yield "format_version", document.FORMAT_VERSION
+    yield "parts", map(_described, found)
+
+
+def _described(one: PartStatus) -> dict[str, Any]:
+    part = one.part
+    if part is None:
+        return one.entry()
+    return one.entry() | {
+        "name": part.name,
+        "observed": moment(part.observed),
+        "digest": part.digest,
+        "resources": list(part.resources),
+        "directives": [
+            {
+                "op": each.op,
+                "target": {
+                    "apiVersion": each.target.api_version,
+                    "kind": each.target.kind,
+                    "name": each.target.name,
+                },
+                "reason": each.reason,
+            }
+            for each in part.directives
+        ],
+        "actionPlans": redacted(part.action_plans),
+    }
+
+
+def describe_lines(found: Sequence[PartStatus], style: Style) -> Iterator[str]:
+    for number, one in enumerate(found):
+        if number:
+            yield ""
+        yield from _described_lines(one, style)
+
+
+def _described_lines(one: PartStatus, style: Style) -> Iterator[str]:
+    part = one.part
+    state = style(one.state.value, LOOKS[one.state])
+    yield f"{style(part.ref if part else one.source, 'bold')}: {state}"
+    for reason in one.reasons:
+        yield f"  {style('reason'.ljust(10), 'dim')}  {reason}"
+    if part is None:
+        return
+    ends = "never, until it is withdrawn" if part.expires is None else moment(part.expires)
+    said = [("observed", moment(part.observed)), ("expires", ends), ("digest", part.digest)]
+    said += [("resource", _resource_name(raw)) for raw in part.resources]
+    for each in part.directives:
+        why = f" ({each.reason})" if each.reason else ""
+        said.append((each.op, f"{each.target}{why}"))
+    said += [("action plan", str(raw.get("name", "?"))) for raw in part.action_plans]
+    for label, text in said:
+        yield f"  {style(label.ljust(10), 'dim')}  {text}"
+
+
+def _resource_name(raw: Mapping[str, Any]) -> str:
+    metadata = raw.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    text = f"{raw.get('kind')}/{name}"
+    return text if text.isprintable() else repr(text)
+
+
+def diff_members(effective: Effective) -> Members:
+    yield "format_version", document.FORMAT_VERSION
+    yield (
+        "added",
+        (
+            {"resource": one.id, "source": source, "generation": int(generation)}
+            for one in effective.added
+            for source, _, generation in [one.part.partition("#")]
+        ),
+    )
+    yield (
+        "suppressed",
+        (
+            {
+                "resource": one.resource.id,
+                "place": one.resource.place,
+                "maskedBy": list(one.masked_by),
+                "maskedUntil": None if one.until is None else moment(one.until),
+                "reason": one.reason,
+            }
+            for one in effective.suppressed
+        ),
+    )
+    yield "findings", effective.findings
+
+
+def diff_lines(effective: Effective, style: Style) -> Iterator[str]:
+    for added in effective.added:
+        source, _, generation = added.part.partition("#")
+        yield style(f"+ {added.id} source={source} generation={generation}", "green")
+    for one in effective.suppressed:
+        until = "withdrawn" if one.until is None else moment(one.until)
+        said = f"- {one.resource.id} maskedBy={','.join(one.masked_by)} maskedUntil={until}"
+        yield style(f"{said} reason={one.reason}" if one.reason else said, "red")
+    if not effective.added and not effective.suppressed:
+        yield NO_CHANGES

@@ -1,0 +1,186 @@
+"""Everything Holdfast knows about the artifacts that somebody asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.agent.load import Loaded
+from holdfast.agent.preview import View, look
+from holdfast.agent.stories.history import Past, last_declared
+from holdfast.agent.stories.selector import Selector
+from holdfast.engine import ownership
+from holdfast.engine.artifact import Batch, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Scope
+from holdfast.engine.intent import BulkIntent, Intent
+from holdfast.engine.kinds import KINDS
+from holdfast.engine.kinds.hostname import HOSTNAME
+from holdfast.engine.kinds.route import ROUTE, expand, identify, pack_key
+from holdfast.engine.observed import BulkSighting, Observed, Sighting
+from holdfast.engine.plan import Operation
+from holdfast.host.host import LinuxHost
+from holdfast.paths import Paths
+from holdfast.resources.compile import compile_router
+from holdfast.resources.locate import Declaration, declarations
+
+# Where the kernel keeps a route of its own for each address; who asks for an address means that.
+_LOCAL_TABLE = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    key: Key
+    sightings: tuple[Sighting, ...]
+    declared: tuple[Declaration, ...]
+    past: Past | None  # where nothing declares it now: what did last
+    claim: Claim | None
+    proof: str  # why it is ours; empty where it is not
+    unknown: str  # why it could not be observed
+    identity: tuple[bytes, bytes] | None = field(default=None, repr=False)  # of a route
+    masked: tuple[str, ...] = ()  # who would declare it, and who masks that
+
+    def concerns(self, operation: Operation) -> bool:
+        subject = operation.subject
+        if not isinstance(subject, Batch):
+            return subject.key == self.key
+        if self.identity is None or subject.kind.name != self.key.kind:
+            return False
+        scope, packed = self.identity
+        return subject.scope == scope and packed in subject.keys
+
+
+# Kinds whose drivers look only where they are told to: nobody can list every file there is.
+_BY_NAME = ("sysctl", "file", "block", "service", "dropin", "wireguard", "nft")
+
+
+@dataclass(slots=True)
+class _Found:
+    sightings: list[Sighting] = field(default_factory=list)
+    identity: tuple[bytes, bytes] | None = None
+
+
+def find(paths: Paths, loaded: Loaded, selector: Selector) -> tuple[View, list[Finding]]:
+    """The view that was taken, and a finding for each artifact meant, most telling first."""
+    view = look(paths, loaded)
+    found = _declared(loaded.desired.intents, selector)
+    for key, one in _declared(_masked_intents(loaded), selector).items():
+        found.setdefault(key, one)
+    for key, claim in view.claims.items():
+        if selector.matches(key):
+            one = found.setdefault(key, _Found())
+            if KINDS[key.kind].bulk:
+                one.identity = identify(claim.fields)
+    around = _look_around(paths, loaded, selector)
+    _seen(around, selector, loaded.router.ownership.tag, found)
+    findings = [_finding(paths, loaded, view, key, one) for key, one in found.items()]
+    findings.sort(key=lambda f: (not f.declared, not f.proof, not f.sightings, f.key))
+    return view, findings
+
+
+def _masked_intents(loaded: Loaded) -> Iterator[Intent | BulkIntent]:
+    """Of resources of the startup file that masks keep out of the effective config."""
+    masked = {one.resource.id for one in loaded.suppressed}
+    if loaded.effective is not None and masked:
+        whole = compile_router(loaded.effective.startup, loaded.facts, loaded.root)
+        yield from (intent for intent in whole.intents if intent.owner in masked)
+
+
+def _declared(intents: Iterable[Intent | BulkIntent], selector: Selector) -> dict[Key, _Found]:
+    found: dict[Key, _Found] = {}
+    packed = list(_packed(selector))
+    for intent in intents:
+        if not isinstance(intent, BulkIntent):
+            if selector.matches(intent.artifact.key):
+                found[intent.artifact.key] = _Found()
+            continue
+        for key in packed:
+            if key in intent.batch.keys:
+                artifact = intent.batch.artifact(key)
+                if selector.matches(artifact.key):
+                    found[artifact.key] = _Found(identity=(intent.batch.scope, key))
+    return found
+
+
+class _Meant(frozenset[Key]):
+    """Keys that need not be known beforehand: a driver that asks whether one is in gets the
+    selector's answer. Members are those that can be named outright."""
+
+    selector: Selector
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Key) and self.selector.matches(key)
+
+
+def _look_around(paths: Paths, loaded: Loaded, selector: Selector) -> Observed:
+    named = [Key(kind, " ".join(selector.words)) for kind in selector.kinds if kind in _BY_NAME]
+    if HOSTNAME.name in selector.kinds:
+        named.append(Key(HOSTNAME.name, "system"))
+    meant = _Meant(named)
+    meant.selector = selector
+    with LinuxHost(paths, loaded.router.ownership.tag) as host:
+        return host.observe(Scope(keys=meant, destinations=frozenset(_packed(selector))))
+
+
+def _packed(selector: Selector) -> Iterator[bytes]:
+    for network in selector.destinations:
+        yield pack_key(network.network_address.packed, network.prefixlen)
+
+
+def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Found]) -> None:
+    for key, sightings in observed.sightings.items():
+        if selector.matches(key):
+            found.setdefault(key, _Found()).sightings += sightings
+    routes = observed.bulk.get(ROUTE.name)
+    if routes is None or not selector.destinations:
+        return
+    for sighting in (
+        *_own(routes, selector, tag),
+        *(s for all_ in routes.foreign.values() for s in all_),
+    ):
+        key = sighting.artifact.key
+        is_local = sighting.artifact.fields["table"] == _LOCAL_TABLE
+        if selector.matches(key) and (not is_local or selector.option("table")):
+            one = found.setdefault(key, _Found())
+            one.sightings.append(sighting)
+            one.identity = identify(sighting.artifact.fields)
+
+
+def _own(routes: BulkSighting, selector: Selector, tag: int) -> Iterator[Sighting]:
+    wanted = [network.network_address.packed for network in selector.destinations]
+    for body in routes.own:
+        # A body holds its destination as the kernel does; a default route holds none.
+        if any(packed in body for packed in wanted) or not any(any(p) for p in wanted):
+            template, key = routes.unpack(body)
+            yield Sighting(expand(template, key), tag=f"protocol {tag}")
+
+
+def _finding(paths: Paths, loaded: Loaded, view: View, key: Key, found: _Found) -> Finding:
+    kind = KINDS[key.kind]
+    claim = view.claims.get(key)
+    ours, _ = ownership.split(kind, found.sightings, claim, view.epoch)
+    now = declarations(loaded.router, key, loaded.facts, loaded.root)
+    proof = ours[0][1] if ours else ""
+    past = last_declared(paths, key) if not now and (proof or claim is not None) else None
+    return Finding(
+        key,
+        tuple(found.sightings),
+        now,
+        past,
+        claim,
+        proof,
+        view.observed.unknown.get(key.kind, ""),
+        found.identity,
+        tuple(_masked(loaded, key)),
+    )
+
+
+def _masked(loaded: Loaded, key: Key) -> Iterator[str]:
+    masked = {one.resource.id: one for one in loaded.suppressed}
+    if loaded.effective is None or not masked:
+        return
+    startup = loaded.effective.startup
+    for each in declarations(startup, key, loaded.facts, loaded.root):
+        if each.owner in masked:
+            by = ", ".join(masked[each.owner].masked_by)
+            yield f"{each.owner} at {each.place}, which {by} masks"

@@ -1,0 +1,123 @@
+"""Generations: what was applied when, what became of it, and what differs between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import unified_diff
+from typing import Any
+
+from holdfast.agent.stories.style import Style
+from holdfast.config.redaction import redact
+from holdfast.state.confirmations import CONFIRMED, OPEN, REVERTED, REVERTING, Confirmation
+from holdfast.state.generations import Generation
+from holdfast.state.latches import DYNAMIC
+from holdfast.state.ledger import Ledger
+
+# Files that declare resources; the others (lists of routes) hold no fields, and so no secrets.
+_DECLARE = (".yaml", ".yml", ".json")
+_UNSHOWN = "they differ in what is not shown"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    generation: Generation
+    confirmation: Confirmation | None = None
+
+    @property
+    def judged(self) -> str:
+        """What became of its trial; empty where it was none."""
+        one = self.confirmation
+        if one is None:
+            return ""
+        said = {
+            OPEN: "waits to be confirmed",
+            CONFIRMED: "confirmed",
+            REVERTING: "being reverted",
+            REVERTED: "reverted",
+        }[one.state]
+        return f"{said}: {one.reason}" if one.reason else said
+
+
+def read(ledger: Ledger) -> list[Story]:
+    """The newest first."""
+    judged = {one.generation: one for one in ledger.confirmations()}
+    return [Story(one, judged.get(one.number)) for one in ledger.generations()]
+
+
+def lines(stories: Iterable[Story], style: Style) -> Iterator[str]:
+    for story in stories:
+        one = story.generation
+        when = datetime.fromtimestamp(one.created, UTC)
+        files = ", ".join(file.path for file in one.files)
+        # A revert has the last word about a generation.
+        states = [one.state] if one.state != REVERTED or not story.judged else []
+        became = ", ".join([*states, story.judged] if story.judged else states)
+        said = f"{when:%Y-%m-%d %H:%M:%S} UTC, {files}"
+        yield f"{one.number:>4}  {became}  {style(said, 'dim')}"
+
+
+def entry(story: Story) -> dict[str, Any]:
+    one, trial = story.generation, story.confirmation
+    said: dict[str, Any] = {
+        "number": one.number,
+        "state": one.state,
+        "created": one.created,
+        "finished": one.finished,
+        "files": [
+            {"path": file.path, "sha256": file.sha256, "size": file.size} for file in one.files
+        ],
+    }
+    if trial is not None:
+        said["confirm"] = {
+            "state": trial.state,
+            "started": trial.started,
+            "deadline": trial.deadline,
+            "before": trial.before,
+            "reason": trial.reason,
+        }
+    return said
+
+
+def shown(path: str, content: bytes) -> str:
+    """A stored file as it may be shown."""
+    text = content.decode(errors="replace")
+    return redact(text) if path.endswith(_DECLARE) or path.startswith(DYNAMIC) else text
+
+
+def diff(before: Mapping[str, bytes], after: Mapping[str, bytes], names: tuple[str, str]) -> str:
+    """What differs between the files of two generations, as `diff -u` says it. names: of the two,
+    for people to read."""
+    pieces: list[str] = []
+    for old, new in _pairs(before, after):
+        was, now = before.get(old), after.get(new)
+        if was == now and old == new:
+            continue
+        changes = "".join(
+            line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            for line in unified_diff(
+                _lines(old, was),
+                _lines(new, now),
+                f"{old} ({names[0]})" if old else "/dev/null",
+                f"{new} ({names[1]})" if new else "/dev/null",
+            )
+        )
+        if old != new and not changes:
+            pieces.append(f"{old} ({names[0]}) says the same as {new} ({names[1]})\n")
+        pieces.append(changes if changes or was == now else f"{new}: {_UNSHOWN}\n")
+    return "".join(pieces)
+
+
+def _pairs(before: Iterable[str], after: Iterable[str]) -> list[tuple[str, str]]:
+    """Which files to compare; "" for one that is not there. A candidate has another name than the
+    file whose place it took."""
+    gone, come = sorted(set(before) - set(after)), sorted(set(after) - set(before))
+    pairs = [(path, path) for path in set(before) & set(after)]
+    if len(gone) == len(come) == 1 and not f"{gone[0]}{come[0]}".count(DYNAMIC):
+        return sorted([*pairs, (gone[0], come[0])])
+    return sorted([*pairs, *((path, "") for path in gone), *(("", path) for path in come)])
+
+
+def _lines(path: str, content: bytes | None) -> list[str]:
+    return shown(path, content).splitlines(keepends=True) if content is not None else []

@@ -1,0 +1,183 @@
+"""The plan for people: a rendering of the entries that the JSON document holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.agent.stories import groups, wording
+from holdfast.agent.stories.style import Style, counted, thousands
+from holdfast.engine import document
+from holdfast.engine.artifact import Artifact
+from holdfast.engine.document import Entry
+from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Risk, Verb
+
+_INDENT = "      "
+_LINE = 120  # characters of a change that are shown on one line
+_MEMBERS = 10  # of a list, that are shown
+
+
+def plan(given: Plan, style: Style, *, close: bool = True) -> Iterator[str]:
+    """The lines of a plan, with or without its closing count."""
+    view = _View(style)
+    done = [op for op in given.operations if op.verb is not Verb.KEEP]
+    if done:
+        yield style("In this order:", "bold")
+        yield ""
+        for group in groups.operations(done):
+            yield from view.operations(group)
+        yield ""
+    yield from rest(given, style)
+    if given.refusal:
+        yield f"{style('This plan is refused:', 'bold', 'red')} {given.refusal}."
+    if close:
+        yield closing(given, style)
+
+
+def rest(given: Plan, style: Style) -> Iterator[str]:
+    """What a plan does nothing about, and why."""
+    view = _View(style)
+    kept = [orphan for orphan in given.orphans if not orphan.removed]
+    # A conflict is said as one; what an operation is about needs no adoption to be dealt with.
+    said = {conflict.desired.key for conflict in given.conflicts}
+    said |= {op.subject.key for op in given.operations if isinstance(op.subject, Artifact)}
+    offered = [c for c in given.candidates if c.desired.key not in said]
+    sections = (
+        ("Ours, no longer declared, and kept", list(view.orphans(kept))),
+        ("Conflicts: something else is in the place of what is declared", view.conflicts(given)),
+        ("There already, and not ours (`holdfast adopt` takes it over)", view.candidates(offered)),
+        ("Pending", view.held(given.pending)),
+        ("Blocked", view.held(given.blocked)),
+        ("Could not be observed", [f"  {kind}: {reason}" for kind, reason in given.unknown]),
+    )
+    for title, lines in sections:
+        shown = list(lines)
+        if shown:
+            yield style(f"{title}:", "bold")
+            yield from shown
+            yield ""
+
+
+def candidates(given: Sequence[Candidate], style: Style, *, adopted: bool = False) -> Iterator[str]:
+    yield from _View(style).candidates(given, "until now " if adopted else "")
+
+
+def closing(given: Plan, style: Style) -> str:
+    summary = document.summary(given)
+    verbs = (Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.DELETE, Verb.FORGET)
+    parts = [f"{thousands(summary[verb])} to {verb}" for verb in verbs if summary[verb]]
+    kept = f"{counted(summary[Verb.KEEP], 'artifact')} as declared"
+    said = style("Plan: " + (", ".join(parts) or "nothing to do"), "bold")
+    rest = [kept] if summary[Verb.KEEP] or not parts else []
+    rest += [counted(summary["conflicts"], "conflict")] if summary["conflicts"] else []
+    rest += [f"{summary[what]} {what}" for what in ("blocked", "pending") if summary[what]]
+    return "; ".join((said, ", ".join(rest))) + "." if rest else f"{said}."
+
+
+def changes(entries: list[Entry], style: Style) -> Iterator[str]:
+    """`mtu  1500 → 9000`, the names in a column."""
+    width = max((len(entry["field"]) for entry in entries), default=0)
+    for entry in entries:
+        before, after = wording.value(entry["before"]), wording.value(entry["after"])
+        name = entry["field"].ljust(width)
+        if isinstance(entry["after"], list) and len(before + after) > _LINE:
+            for glyph, member, look in _members(entry["before"] or [], entry["after"]):
+                yield f"{name}  {style(f'{glyph} {member}', look)}"
+                name = " " * width
+        else:
+            yield f"{name}  {style(before, 'red')} → {style(after, 'green')}"
+
+
+def _members(before: list[str], after: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Of a list that fits on no line, what differs: of a thousand peers, one."""
+    gone = [("-", member, "red") for member in before if member not in set(after)]
+    new = [("+", member, "green") for member in after if member not in set(before)]
+    yield from [*gone, *new][:_MEMBERS]
+    more = len(gone) + len(new) - _MEMBERS
+    if more > 0:
+        yield "…", f"and {thousands(more)} more", "dim"
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    style: Style
+
+    def operations(self, group: groups.Group[Operation]) -> Iterator[str]:
+        given = group.first
+        verb = given.verb.value
+        glyph = self.style(wording.GLYPHS[verb].rjust(3), "bold", *wording.LOOKS[verb])
+        entries = [document.operation(given, artifact) for artifact in group.shown]
+        for entry in entries:
+            # Of an update, the identity and what changes; of a create or delete, all of it.
+            fields = entry["fields"] if not given.changes else None
+            yield f" {glyph} {wording.artifact(entry['artifact'], fields)}"
+        yield from self._more(group.more)
+        yield from (_INDENT + line for line in changes(entries[0]["changes"], self.style))
+        yield _INDENT + self._why(given.owners, given.origin, given.reason)
+        if given.proof and given.verb.changes_host:
+            yield _INDENT + self.style(f"proof: {given.proof}", "dim")
+        if given.risk in (Risk.MEDIUM, Risk.HIGH):
+            note = f": {given.risk_note}" if given.risk_note else ""
+            look = "red" if given.risk is Risk.HIGH else "yellow"
+            yield _INDENT + self.style(f"risk {given.risk.value}{note}", look)
+
+    def orphans(self, given: list[Orphan]) -> Iterator[str]:
+        for group in groups.orphans(given):
+            orphan = group.first
+            for artifact in group.shown:
+                yield f"  {wording.artifact(document.name(artifact.key), artifact.fields)}"
+            yield from self._more(group.more)
+            yield _INDENT + self._why(orphan.owners, "", orphan.reason)
+
+    def conflicts(self, given: Plan) -> Iterator[str]:
+        def key(conflict: Conflict) -> tuple[object, ...]:
+            return conflict.owners, conflict.origin, conflict.holder, conflict.changes
+
+        for items, count in groups.alike(given.conflicts, key):
+            first = items[0]
+            for item in items:
+                yield f"  {item.desired.key}"
+            yield from self._more(count - len(items))
+            entries = document.conflict(first)["changes"]
+            yield from (_INDENT + line for line in changes(entries, self.style))
+            yield _INDENT + self._why(first.owners, first.origin, _not_ours(first.holder))
+            yield _INDENT + self.style(f"to resolve it: {first.remedy}", "yellow")
+
+    def candidates(self, given: Sequence[Candidate], when: str = "") -> Iterator[str]:
+        def key(candidate: Candidate) -> tuple[object, ...]:
+            return candidate.owners, candidate.origin, candidate.holder, candidate.changes
+
+        for items, count in groups.alike(given, key):
+            first = items[0]
+            for item in items:
+                fields = item.observed.fields if not item.changes else None
+                yield f"  {wording.artifact(document.name(item.desired.key), fields)}"
+            yield from self._more(count - len(items))
+            entries = document.candidate(first)["changes"]
+            yield from (_INDENT + line for line in changes(entries, self.style))
+            state = "as declared" if not first.changes else "not as declared"
+            reason = f"{state}, {when}{_not_ours(first.holder)}"
+            yield _INDENT + self._why(first.owners, first.origin, reason)
+
+    def held(self, given: tuple[Held, ...]) -> Iterator[str]:
+        def key(held: Held) -> tuple[str, str]:
+            return held.owner, held.reason
+
+        for items, count in groups.alike(given, key):
+            place = self.style(f" ({items[0].origin})", "dim") if items[0].origin else ""
+            times = f" (and {thousands(count - 1)} more)" if count > 1 else ""
+            yield f"  {items[0].owner}{place}: {items[0].reason}{times}"
+
+    def _more(self, count: int) -> Iterator[str]:
+        if count > 0:
+            yield self.style(f"     … and {thousands(count)} more", "dim")
+
+    def _why(self, owners: tuple[str, ...], origin: str, reason: str) -> str:
+        who = wording.owners(owners)
+        if origin:
+            who = f"{who} ({origin})" if who else origin
+        return self.style(f"{who}: {reason}" if who else reason, "dim")
+
+
+def _not_ours(holder: str) -> str:
+    return f"not ours ({holder})" if holder else "not ours"

@@ -1,0 +1,101 @@
+"""The story of a resource: where it stands, how it is doing, what it owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from holdfast.agent.load import Loaded
+from holdfast.agent.phases import LOOKS, ResourceStatus, phases
+from holdfast.agent.preview import look
+from holdfast.agent.stories import claim as claim_story
+from holdfast.agent.stories import groups, render, wording
+from holdfast.agent.stories.history import Past, last_resource
+from holdfast.agent.stories.style import Style, thousands
+from holdfast.engine import document
+from holdfast.engine.claim import Claim
+from holdfast.engine.plan import Plan, Verb
+from holdfast.errors import HoldfastError
+from holdfast.paths import Paths
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceStory:
+    resource: str
+    status: ResourceStatus | None  # None where it is not declared
+    past: Past | None
+    claims: tuple[Claim, ...]
+    plan: Plan  # the part of it that is about this resource
+
+    def members(self) -> Iterator[tuple[str, Any]]:
+        status, past = self.status, self.past
+        yield "format_version", document.FORMAT_VERSION
+        yield "resource", self.resource
+        yield "declared", None if status is None else status.place
+        yield (
+            "declared_until",
+            past and {"generation": past.generation, "owner": past.owner, "place": past.place},
+        )
+        yield "phase", None if status is None else status.phase.value
+        yield "reason", "" if status is None else status.reason
+        yield "claims", map(claim_story.entry, self.claims)
+        yield "operations", document.operations(self.plan.operations)
+        yield "conflicts", map(document.conflict, self.plan.conflicts)
+        yield "adoption_candidates", map(document.candidate, self.plan.candidates)
+        yield "pending", map(document.held, self.plan.pending)
+        yield "blocked", map(document.held, self.plan.blocked)
+
+    def lines(self, style: Style) -> Iterator[str]:
+        yield f"{style(self.resource, 'bold')}: {self._where(style)}"
+        kept = [op for op in self.plan.operations if op.verb is Verb.KEEP]
+        if kept:
+            yield ""
+            yield style("As declared:", "bold")
+            for group in groups.operations(kept):
+                for artifact in group.shown:
+                    yield f"  {wording.artifact(document.name(artifact.key), artifact.fields)}"
+                if group.more:
+                    yield style(f"  … and {thousands(group.more)} more", "dim")
+                yield style(f"      proof: {group.first.proof}", "dim")
+        changing = tuple(op for op in self.plan.operations if op.verb is not Verb.KEEP)
+        coming = list(render.plan(replace(self.plan, operations=changing), style, close=False))
+        if coming:
+            yield ""
+            yield from coming[:-1]  # the last line parts it from what a plan says next
+
+    def _where(self, style: Style) -> str:
+        status, past = self.status, self.past
+        if status is not None:
+            phase = style(status.phase.value, LOOKS[status.phase])
+            reason = f" ({status.reason})" if status.reason else ""
+            return f"declared at {status.place}; {phase}{reason}"
+        if past is not None:
+            return f"no longer declared; until generation {past.generation} at {past.place}"
+        return "no longer declared"
+
+
+def tell(paths: Paths, loaded: Loaded, resource: str) -> ResourceStory:
+    view = look(paths, loaded)
+    statuses = phases(view.plan, loaded.router.resources, loaded.suppressed)
+    status = next((one for one in statuses if one.resource == resource), None)
+    claims = tuple(claim for claim in view.claims.values() if resource in claim.owners)
+    past = last_resource(paths, resource) if status is None else None
+    if status is None and past is None and not claims:
+        known = ", ".join(one.resource for one in statuses[:10])
+        raise HoldfastError(
+            f"{resource}: no such resource, now or in the generations the ledger keeps;"
+            f" declared are {known or 'none'}"
+        )
+    return ResourceStory(resource, status, past, claims, _part(view.plan, resource))
+
+
+def _part(plan: Plan, resource: str) -> Plan:
+    return Plan(
+        operations=tuple(op for op in plan.operations if resource in op.owners),
+        orphans=tuple(orphan for orphan in plan.orphans if resource in orphan.owners),
+        conflicts=tuple(each for each in plan.conflicts if resource in each.owners),
+        candidates=tuple(each for each in plan.candidates if resource in each.owners),
+        pending=tuple(held for held in plan.pending if held.owner == resource),
+        blocked=tuple(held for held in plan.blocked if held.owner == resource),
+    )

@@ -1,0 +1,91 @@
+"""Links as the kernel last told of them, to know what is new in what it tells next.
+
+Who changed a link is not told (the kernel names no port for it), and most messages about one are
+about nothing that is compared: its carrier, a port of a bridge, a wireless signal. So a link is
+told of when something of it is other than before, our own changes included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+
+from holdfast.agent.watch.sign import Sign
+from holdfast.engine.artifact import Fields, Key
+from holdfast.engine.kinds.link import LINK
+from holdfast.engine.kinds.nft import NFT
+from holdfast.engine.kinds.route import ROUTE
+from holdfast.host.netlink import attributes, link_codec
+from holdfast.host.netlink.names import dump_links, name_now
+from holdfast.host.netlink.socket import NetlinkSocket
+
+_UNSPECIFIED = 0  # AF_UNSPEC
+# Of these containers and virtual machines have ends here, which come and go with them.
+_GUESTS = frozenset({"veth", "tun", "macvtap", "ipvtap"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: str
+    up: bool
+    content: Fields
+
+
+@dataclass(slots=True)
+class KnownLinks:
+    _links: dict[int, _Known] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """All of them anew."""
+        sock = NetlinkSocket()
+        try:
+            bodies = dump_links(sock)
+        finally:
+            sock.close()
+        self._links.clear()
+        for _ in range(2):  # masters and parents may come after those that name them
+            for body in bodies:
+                self._learn(body)
+
+    def name(self, index: int) -> str:
+        """ "" where there is none."""
+        known = self._links.get(index)
+        return known.name if known is not None else name_now(index)
+
+    def is_guest(self, index: int, keys: Set[Key]) -> bool:
+        """Is it a guest's, and nothing that is declared has to do with it?"""
+        known = self._links.get(index)
+        return known is not None and _is_guest(known, keys)
+
+    def heard(self, body: bytes, gone: bool, keys: Set[Key]) -> Iterator[Sign]:
+        """keys: of what is declared and claimed. A guest's link is not told of."""
+        if body[0] != _UNSPECIFIED:
+            return  # of a bridge about its port; what changes of the link itself is said apart
+        index = attributes.to_int(body[4:8])
+        before = self._links.pop(index, None) if gone else self._links.get(index)
+        now = None if gone else self._learn(body)
+        if gone and before is None:
+            before = self._decode(body)
+        concerned = [one for one in (before, now) if one is not None and not _is_guest(one, keys)]
+        if before != now:
+            for name in sorted({one.name for one in concerned}):
+                yield Sign(LINK.name, Key(LINK.name, name), gone=now is None or name != now.name)
+        if before is not None and before.up and (now is None or not now.up):
+            # With an IPv4 route that goes because its link does, the kernel says nothing of it.
+            yield Sign(ROUTE.name)
+        if now is None:
+            yield Sign(NFT.name)  # nor of the hooks of tables that go with a link
+
+    def _learn(self, body: bytes) -> _Known:
+        found = self._decode(body)
+        self._links[attributes.to_int(body[4:8])] = found
+        return found
+
+    def _decode(self, body: bytes) -> _Known:
+        seen = link_codec.decode(body, self.name)
+        fields = {**seen.artifact.fields, "group": seen.group}
+        return _Known(seen.artifact.key.name, seen.up, fields)
+
+
+def _is_guest(known: _Known, keys: Set[Key]) -> bool:
+    return known.content["type"] in _GUESTS and Key(LINK.name, known.name) not in keys

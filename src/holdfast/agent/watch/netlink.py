@@ -1,0 +1,267 @@
+"""Links, addresses, routes, rules and neighbours: what the kernel tells of them.
+
+Whose change it was is told by the port of the socket it was asked for on. It is not told of links
+(`links.py`), nor of what a change brought about: a neighbour that goes with its link, an address
+that passed its check. A few of our own changes are told of, therefore.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from holdfast.agent.watch.followed import Followed
+from holdfast.agent.watch.links import KnownLinks
+from holdfast.agent.watch.sign import FACT, Sign, Writer, writer_of
+from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, RouteTemplate
+from holdfast.engine.kinds.route import scope as route_scope
+from holdfast.engine.kinds.rule import RULE
+from holdfast.errors import DriverError
+from holdfast.host.netlink import address_codec, attributes, rule_codec
+from holdfast.host.netlink.messages import HEADER
+from holdfast.host.netlink.multicast import RECEIVE_BUFFER, Lost, MulticastSocket
+from holdfast.host.netlink.route_codec import (
+    DST_END,
+    HEAD,
+    RTA_PRIORITY,
+    RTA_TABLE,
+    RTM_DELROUTE,
+    RTM_NEWROUTE,
+)
+from holdfast.host.netlink.route_decode import family_of, key_of, protocol_of
+from holdfast.host.netlink.socket import REPLACE
+from holdfast.host.netlink.socket import ROUTE as RTNETLINK
+from holdfast.host.netlink.socket_filter import NDA_PROTOCOL, RTM_DELNEIGH, RTM_NEWNEIGH, Wanted
+
+DEFAULT_ROUTE = Key(FACT, "default route")
+
+# Groups of rtnetlink: links, neighbours, IPv4 addresses, routes and rules, the same of IPv6,
+# settings of both.
+_GROUPS = (1, 3, 5, 7, 8, 9, 11, 19, 24, 25)
+_RTM_NEWLINK, _RTM_DELLINK, _RTM_NEWADDR, _RTM_DELADDR = 16, 17, 20, 21
+_RTM_NEWRULE, _RTM_DELRULE, _RTM_NEWNETCONF = 32, 33, 80
+_GONE = frozenset({_RTM_DELLINK, _RTM_DELADDR, RTM_DELROUTE, RTM_DELNEIGH, _RTM_DELRULE})
+_FAMILIES = frozenset(map(int, rule_codec.FAMILIES.values()))
+_IFA_CACHEINFO, _NDA_DST = 6, 1
+_NEAR = frozenset({"link", "host"})
+_CLONED = 0x200  # a route that the kernel made of another for one destination
+
+# Messages taken at once, so that the rest of the daemon gets its turn.
+_AT_ONCE = 1000
+# Messages that each come alone cost a wakeup each. Where many of them are about nothing of ours,
+# they are left to gather for a moment; that is all that the next one about something is late.
+_FRUITLESS = 20
+_REST_S = 0.005
+
+
+@dataclass(slots=True)
+class Counts:
+    """For metrics."""
+
+    heard: int = 0  # messages that the kernel let through
+    lost: int = 0  # times that messages were lost
+
+
+class NetlinkWatch:
+    """ports: of our own sockets just now. settings: a setting of a link may have changed."""
+
+    def __init__(
+        self,
+        told: Callable[[Sign], None],
+        tag: int,
+        ports: Callable[[], Collection[int]],
+        settings: Callable[[], None] = lambda: None,
+        buffer: int = RECEIVE_BUFFER,
+    ) -> None:
+        self.counts = Counts()
+        self._told = told
+        self._ports = ports
+        self._settings = settings
+        self._followed = Followed(tag, protocols=frozenset({tag}))
+        self._own: frozenset[int] = frozenset()
+        self._replaced = False  # by what is being heard
+        self._writers: dict[int, Writer | None] = {}
+        self._links = KnownLinks()
+        self._addresses: dict[Key, tuple[bytes, dict[int, bytes]]] = {}
+        self._fruitless = 0
+        self._resting: asyncio.TimerHandle | None = None
+        self._hearers: dict[int, Callable[[bytes, int, bool], Iterator[Sign]]] = {
+            **dict.fromkeys((_RTM_NEWLINK, _RTM_DELLINK), self._link),
+            **dict.fromkeys((_RTM_NEWADDR, _RTM_DELADDR), self._address),
+            **dict.fromkeys((RTM_NEWROUTE, RTM_DELROUTE), self._route),
+            **dict.fromkeys((RTM_NEWNEIGH, RTM_DELNEIGH), self._neighbour),
+            **dict.fromkeys((_RTM_NEWRULE, _RTM_DELRULE), self._rule),
+            _RTM_NEWNETCONF: self._setting,
+        }
+        self._loop = asyncio.get_running_loop()
+        self._sock = MulticastSocket(RTNETLINK, _GROUPS, buffer)
+        self._filter()
+        self._links.read()
+        self._loop.add_reader(self._sock, self._read)
+
+    def close(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._loop.remove_reader(self._sock)
+        self._sock.close()
+
+    def follow(self, what: Followed) -> None:
+        what.take_over(self._followed)
+        self._followed = what
+        self._filter()
+
+    def _filter(self) -> None:
+        self._own = frozenset(self._ports())
+        what = self._followed
+        self._sock.filter(Wanted(what.protocols, self._own, what.untagged_neighbours))
+
+    def _read(self) -> None:
+        if frozenset(self._ports()) != self._own:
+            self._filter()
+        self._writers.clear()
+        fruitless = 0
+        for _ in range(_AT_ONCE):
+            try:
+                data = self._sock.receive()
+            except Lost:
+                self._lose()
+                continue
+            if data is None:
+                break
+            fruitless += not self._take(data)
+        self._fruitless = fruitless + self._fruitless // 2
+        if self._fruitless >= _FRUITLESS:
+            self._loop.remove_reader(self._sock)
+            self._resting = self._loop.call_later(_REST_S, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = None
+        self._loop.add_reader(self._sock, self._read)
+        self._read()
+
+    def _lose(self) -> None:
+        """What was known of links and addresses may be wrong, and all else may have changed."""
+        self.counts.lost += 1
+        self._addresses.clear()
+        try:
+            self._links.read()
+        except DriverError:
+            self._links = KnownLinks()  # learned anew, one by one
+        self._told(Sign())
+
+    def _take(self, data: bytes) -> bool:
+        """Whether any of it was worth telling."""
+        worth = False
+        offset, end = 0, len(data)
+        while offset + HEADER.size <= end:
+            length, kind, flags, _, port = HEADER.unpack_from(data, offset)
+            if length < HEADER.size:
+                break
+            self.counts.heard += 1
+            self._replaced = bool(flags & REPLACE)
+            worth |= self._hear(kind, port, data[offset + HEADER.size : offset + length])
+            offset += (length + 3) & ~3
+        return worth
+
+    def _hear(self, kind: int, port: int, body: bytes) -> bool:
+        heard = self._hearers.get(kind)
+        if heard is None:
+            return False
+        # Those without a name are of what may have gone along with something else.
+        followed = self._followed.kinds
+        signs = [
+            one
+            for one in heard(body, port, kind in _GONE)
+            if one.key or one.identity or one.kind in followed
+        ]
+        for sign in signs:
+            self._told(sign)
+        return bool(signs)
+
+    def _writer(self, port: int) -> Writer | None:
+        if port not in self._writers:
+            self._writers[port] = writer_of(port)
+        return self._writers[port]
+
+    def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+        """Of others' routes those alone that replaced one of ours, came beside one or have a leg
+        with one. One that leaves room for ours is found by the next look."""
+        if port in self._own or attributes.to_int(body[8:12]) & _CLONED:
+            return
+        tagged = protocol_of(body) == self._followed.tag
+        if not body[1] and not tagged and body[4] == MAIN_TABLE:
+            yield Sign(FACT, DEFAULT_ROUTE, writer=self._writer(port), gone=gone)
+        identity = identity_of(body)
+        if tagged or self._followed.holds(identity):
+            yield Sign(ROUTE.name, None, identity, self._writer(port), gone, body, self._replaced)
+
+    def _neighbour(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+        found = attributes.parse(body, 12)
+        name = self._links.name(attributes.to_int(body[4:8]))
+        if port in self._own or body[0] not in _FAMILIES or _NDA_DST not in found or not name:
+            return
+        key = neighbour(ipaddress.ip_address(found[_NDA_DST]), name, "").key
+        tagged = attributes.to_int(found.get(NDA_PROTOCOL, b"")) == self._followed.tag
+        if tagged or key in self._followed.keys:
+            yield Sign(NEIGHBOUR.name, key, writer=self._writer(port), gone=gone)
+
+    def _rule(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+        if port in self._own or body[0] not in _FAMILIES:
+            return
+        seen = rule_codec.decode(body)
+        if seen.protocol == self._followed.tag or seen.key in self._followed.keys:
+            yield Sign(RULE.name, seen.key, writer=self._writer(port), gone=gone)
+
+    def _address(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+        """Of everybody's, for facts are made of them and they may speak against ours; but not
+        each time that the lifetime of one is renewed."""
+        name = self._links.name(attributes.to_int(body[4:8]))
+        if not name or body[0] not in _FAMILIES:
+            return
+        seen = address_codec.decode(body, name)
+        key, keys = seen.key, self._followed.keys
+        if seen.scope in _NEAR and self._links.is_guest(seen.index, keys) and key not in keys:
+            return  # it is in nobody's way
+        before = self._addresses.pop(key, None)
+        if not gone:
+            found = attributes.parse(body, 8)
+            found.pop(_IFA_CACHEINFO, None)
+            now = self._addresses[key] = (body[:8], found)
+            if before == now:
+                return
+        if port in self._own:
+            return  # remembered all the same: the next change of another's is one from this
+        yield Sign(ADDRESS.name, key, writer=self._writer(port), gone=gone)
+        if gone:
+            # Routes that named it as their source go or change without a word, and with the last
+            # address of a link all IPv4 routes through it.
+            yield Sign(ROUTE.name, writer=self._writer(port))
+
+    def _link(self, body: bytes, _port: int, gone: bool) -> Iterator[Sign]:
+        return self._links.heard(body, gone, self._followed.keys)
+
+    def _setting(self, _body: bytes, _port: int, _gone: bool) -> Iterator[Sign]:
+        """Which one is not worth finding out: they are read."""
+        self._settings()
+        return iter(())
+
+
+def identity_of(body: bytes) -> bytes:
+    """Of a route, as the engine has it."""
+    family = family_of(body)
+    tail = DST_END[family] if body[1] else HEAD
+    return _scope(family, body[12:HEAD], body[tail:]) + key_of(body)
+
+
+# Routes of one gateway differ in their destination alone, and come by the thousand.
+@lru_cache(maxsize=1024)
+def _scope(family: int, table: bytes, tail: bytes) -> bytes:
+    found = attributes.parse(table + tail)
+    metric = attributes.to_int(found.get(RTA_PRIORITY, b""))
+    return route_scope(RouteTemplate(family, attributes.to_int(found[RTA_TABLE]), metric))

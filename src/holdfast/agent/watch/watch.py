@@ -1,0 +1,154 @@
+"""All watches behind one face."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+
+from holdfast.agent.watch import services
+from holdfast.agent.watch.files import FileWatch
+from holdfast.agent.watch.followed import followed
+from holdfast.agent.watch.netlink import NetlinkWatch
+from holdfast.agent.watch.nft import NftWatch
+from holdfast.agent.watch.services import ServiceWatch
+from holdfast.agent.watch.settings import HostnameWatch, SysctlWatch
+from holdfast.agent.watch.sign import CONFIG, FACT, Sign, Writer
+from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Result
+from holdfast.engine.intent import Desired
+from holdfast.engine.kinds.block import BLOCK
+from holdfast.engine.kinds.file import FILE
+from holdfast.engine.kinds.hostname import HOSTNAME
+from holdfast.engine.kinds.service import SERVICE
+from holdfast.engine.kinds.sysctl import SYSCTL
+from holdfast.errors import DriverError
+from holdfast.host.facts import leases, ppp_dns
+from holdfast.host.hostname import PLACE as HOSTNAME_FILE
+from holdfast.paths import Paths
+
+# Where hooks write down what they learned.
+_FACTS = {leases.FOLDER: Key(FACT, "lease"), ppp_dns.FOLDER: Key(FACT, "PPP session")}
+
+
+class Watch:
+    """Made and used on the event loop; `told` is called there.
+
+    ports: of the netlink sockets that our changes go over, just now (`LinuxHost.ports`). What comes
+    from them is no news.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        tag: int,
+        told: Callable[[Sign], None],
+        ports: Callable[[], Collection[int]],
+    ) -> None:
+        self.signs: Counter[str] = Counter()  # by kind, for metrics; "" where some were lost
+        self._hear = told
+        self._paths = paths
+        self._config: frozenset[Path] = frozenset()
+        self._at: dict[Path, tuple[Key | None, ...]] = {}
+        self._unwatched: list[str] = []
+        self._settings = SysctlWatch(self._tell)
+        self._hostname = HostnameWatch(self._tell)
+        self._files = FileWatch(self._file, lambda: self._tell(Sign()))
+        self._services = ServiceWatch(self._tell)
+        self._netlink = NetlinkWatch(self._tell, tag, ports, self._settings.hurry)
+        self._nft = _nft_watch(self._tell)
+
+    @property
+    def heard(self) -> int:
+        """Messages that the kernel sent us."""
+        return self._netlink.counts.heard + (self._nft.counts.heard if self._nft else 0)
+
+    @property
+    def lost(self) -> int:
+        """How often it had more to say than could be kept."""
+        return self.signs[""] + (self._nft.counts.lost if self._nft else 0)
+
+    async def start(self) -> None:
+        """What it takes to wait for. All else is watched from the beginning."""
+        await self._services.start()
+
+    def close(self) -> None:
+        for one in (self._netlink, self._nft, self._files, self._services, self._settings):
+            if one is not None:
+                one.close()
+        self._hostname.close()
+
+    def follow(
+        self, desired: Desired, claims: Iterable[Claim], tag: int, config: Iterable[Path] = ()
+    ) -> list[str]:
+        """What is declared and claimed, and the files that declare it. To be told before the look
+        that is to see all that came before. Answers what cannot be watched, and why."""
+        what = followed(desired, claims, tag)
+        self._netlink.follow(what)
+        if self._nft is not None:
+            self._nft.follow(what.keys)
+        self._settings.follow(what.keys)
+        self._services.follow(what.keys)
+        return self._follow_files(what.keys, frozenset(config))
+
+    def wrote(self, results: Iterable[Result]) -> None:
+        """What a pass has done: of settings, nothing tells whose a change was."""
+        for result in results:
+            subject = result.operation.subject
+            if result.ok and isinstance(subject, Artifact) and subject.key.kind == SYSCTL.name:
+                self._settings.wrote(subject.key.name, str(subject.fields["value"]))
+
+    def _follow_files(self, keys: Collection[Key], config: frozenset[Path]) -> list[str]:
+        at: dict[Path, tuple[Key | None, ...]] = {}
+        for key in sorted(keys):
+            for place in _places(key):
+                path = self._paths.under(place)
+                at[path] = (*at.get(path, ()), key)
+        if any(key.kind == SERVICE.name for key in keys):
+            at[self._paths.under(services.SUPERVISOR)] = (None,)
+        if (at.keys(), config) == (self._at.keys(), self._config):
+            self._at = at
+        else:
+            self._at, self._config = at, config
+            folders = map(self._paths.under, _FACTS)
+            self._unwatched = self._files.set(config | at.keys(), folders)
+        return self._unwatched
+
+    def _file(self, path: Path, writer: Writer | None) -> None:
+        if path in self._config:
+            self._tell(Sign(CONFIG, Key(CONFIG, str(path)), writer=writer))
+        ours = writer is not None and writer.pid == os.getpid()
+        for key in self._at.get(path, ()) if not ours else ():
+            kind = key.kind if key is not None else SERVICE.name
+            self._tell(Sign(kind, key, writer=writer))
+        for folder, fact in _FACTS.items():
+            if self._paths.under(folder) in (path, path.parent):
+                self._tell(Sign(FACT, fact))
+
+    def _tell(self, sign: Sign) -> None:
+        self.signs[sign.kind] += 1
+        self._hear(sign)
+
+
+def _places(key: Key) -> Iterator[str]:
+    """The files, before the root, that an artifact is or depends on."""
+    if key.kind == FILE.name:
+        yield key.name
+    elif key.kind == BLOCK.name:
+        yield key.name.rpartition(" ")[0]
+    elif key.kind == HOSTNAME.name:
+        yield HOSTNAME_FILE
+    else:
+        yield from services.places(key)
+
+
+def _nft_watch(told: Callable[[Sign], None]) -> NftWatch | None:
+    try:
+        return NftWatch(told)
+    except DriverError as error:
+        if error.code == errno.EPROTONOSUPPORT:
+            return None  # a kernel without netfilter has no tables
+        raise

@@ -1,0 +1,105 @@
+"""Prometheus metrics, all of them told from what stands when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from holdfast import __version__
+from holdfast.agent.phases import Phase
+from holdfast.agent.web.view import Seen
+from holdfast.engine.plan import Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One metric: for the reference documentation too."""
+
+    name: str
+    about: str
+    label: str = ""
+    counts: bool = False
+
+
+INFO = Described("holdfast_info", "Always 1; the version is a label.", "version")
+READY = Described("holdfast_ready", "1 once there was a pass of a valid configuration.")
+PASSES = Described("holdfast_passes", "Passes since the daemon started.", counts=True)
+LAST = Described("holdfast_last_pass_timestamp_seconds", "When the last pass ended.")
+SECONDS = Described("holdfast_last_pass_seconds", "How long the last pass took.")
+GENERATION = Described("holdfast_generation", "The generation in force.")
+RESOURCES = Described("holdfast_resources", "Resources of the effective config by phase.", "phase")
+LEFT = Described("holdfast_operations_left", "Artifacts that the last pass left to do.", "verb")
+CONFLICTS = Described("holdfast_conflicts", "Declared artifacts that something foreign holds.")
+TROUBLES = Described("holdfast_troubles", "What stands in the way now, as the log says it.")
+HEALTHY = Described("holdfast_health_check_healthy", "The verdict of a health check.", "check")
+EVENTS = Described("holdfast_events", "Events there ever were.", counts=True)
+MISSED = Described("holdfast_events_missed", "Events that readers were too slow for.", counts=True)
+SIGNS = Described("holdfast_signs", "Signs of change from outside, by artifact kind.", "kind", True)
+LOST = Described("holdfast_signs_lost", "Times the kernel had more to say than fits.", counts=True)
+
+ALL = (
+    INFO, READY, PASSES, LAST, SECONDS, GENERATION, RESOURCES, LEFT, CONFLICTS, TROUBLES, HEALTHY,
+    EVENTS, MISSED, SIGNS, LOST,
+)  # fmt: skip
+
+
+class _Collector:
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    def collect(self) -> Iterator[Metric]:
+        seen = self._seen
+        standing = seen.loop.standing
+        yield _labelled(INFO, {__version__: 1})
+        yield _plain(READY, float(seen.ready))
+        yield _plain(PASSES, standing.passes)
+        yield _plain(LAST, standing.last_pass)
+        yield _plain(SECONDS, standing.seconds)
+        yield _plain(GENERATION, standing.generation)
+        phases = dict.fromkeys((phase.value for phase in Phase), 0) | seen.status().counts()
+        yield _labelled(RESOURCES, phases)
+        yield _labelled(LEFT, {v.value: seen.left[v.value] for v in Verb if v.changes_host})
+        yield _plain(CONFLICTS, seen.left["conflicts"])
+        yield _plain(TROUBLES, len(standing.troubles))
+        verdicts = standing.facts.verdicts
+        yield _labelled(HEALTHY, {name: float(one.healthy) for name, one in verdicts.items()})
+        yield _plain(EVENTS, seen.newest_event())
+        yield _plain(MISSED, seen.events.missed)
+        yield _labelled(SIGNS, {kind or "any": n for kind, n in seen.loop.signs.items()})
+        yield _plain(LOST, seen.loop.signs_lost)
+
+
+def _plain(what: Described, value: float) -> Metric:
+    family = CounterMetricFamily if what.counts else GaugeMetricFamily
+    return family(what.name, what.about, value=value)
+
+
+def _labelled(what: Described, values: Mapping[str, float]) -> Metric:
+    family = CounterMetricFamily if what.counts else GaugeMetricFamily
+    found = family(what.name, what.about, labels=[what.label])
+    for label, value in values.items():
+        found.add_metric([label], value)
+    return found
+
+
+class Metrics:
+    def __init__(self, seen: Seen) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        GCCollector(registry=self._registry)
+        self._registry.register(_Collector(seen))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+def reference(metrics: Iterable[Described] = ALL) -> Iterator[str]:
+    """Rows for the documentation."""
+    for one in metrics:
+        name = f"{one.name}_total" if one.counts else one.name
+        label = f"`{one.label}`" if one.label else ""
+        yield f"| `{name}` | {'counter' if one.counts else 'gauge'} | {label} | {one.about} |"

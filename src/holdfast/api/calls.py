@@ -1,0 +1,52 @@
+"""Every call, as the schema has it: its name on the wire, its messages, and whether it only reads.
+
+Nothing is generated but the messages: server and client take the rest from the schema itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor_pb2 import MethodOptions
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from holdfast.api import holdfast_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    service: str  # "holdfast.v1.Router"
+    name: str  # "Status"
+    request: type[Message]
+    reply: type[Message]
+    streams: bool  # answers with more than one message
+    reads: bool
+
+    @property
+    def path(self) -> str:
+        return f"/{self.service}/{self.name}"
+
+    @property
+    def short(self) -> str:
+        return f"{self.service.rpartition('.')[2]}.{self.name}"
+
+
+def _call(method: MethodDescriptor) -> Call:
+    return Call(
+        method.containing_service.full_name,
+        method.name,
+        GetMessageClass(method.input_type),
+        GetMessageClass(method.output_type),
+        method.server_streaming,
+        method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS,
+    )
+
+
+CALLS: Mapping[str, Call] = {
+    call.short: call
+    for service in pb.DESCRIPTOR.services_by_name.values()
+    for call in map(_call, service.methods)
+}

@@ -1,0 +1,13 @@
+"""What can come between a caller and the daemon, free of gRPC: commands catch it without."""
+
+from __future__ import annotations
+
+from holdfast.errors import HoldfastError
+
+
+class Busy(HoldfastError):  # noqa: N818 - a state of the daemon, not an error of anybody's
+    """More than the daemon takes on at once."""
+
+
+class Gone(HoldfastError):  # noqa: N818
+    """The daemon ended in the middle of a call."""

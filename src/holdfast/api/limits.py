@@ -1,0 +1,31 @@
+"""The API's limits, each with its reason."""
+
+from __future__ import annotations
+
+# A part may take 4 MB as the ledger keeps it; nothing that is sent here needs more.
+MAX_REQUEST_BYTES = 8 << 20
+# Documents are sent in pieces of this size: large enough to be cheap, small beside the limit.
+PIECE_BYTES = 256 << 10
+MAX_REPLY_BYTES = 4 << 20
+
+# What fails with a long list of problems says them in the trailing metadata.
+MAX_METADATA_BYTES = 64 << 10
+MAX_ERROR_BYTES = 32 << 10
+
+# Calls at once, on both sockets together each; one more is RESOURCE_EXHAUSTED.
+MAX_CALLS = 64
+# Of these, as many may be event subscribers, so that there is always room for another call.
+MAX_SUBSCRIBERS = 32
+# Looks at the host at once. Each reads every artifact and plans; others wait for their turn.
+MAX_LOOKS = 2
+
+# A call that takes longer than this has lost its way; a look over 100 000 routes takes two seconds.
+CALL_S = 60.0
+# Who cannot say who it is by then hangs.
+ABOUT_S = 10.0
+# One that changes things waits for the pass that is under way, for the ledger, and does its own.
+CHANGE_S = 900.0
+# A subscriber that takes nothing for so long is dropped; it comes back with the last number.
+STALLED_S = 60.0
+# How long calls that are under way may go on when the daemon ends.
+GRACE_S = 1.0

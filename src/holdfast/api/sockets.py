@@ -1,0 +1,87 @@
+"""The two sockets: where they lie, and who may open them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import Refused
+from holdfast.paths import Paths
+
+FOLDER = "/run/holdfast"
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    name: str
+    groups: tuple[str, ...]  # the first of them that exists may open it
+    read_only: bool
+
+
+SOCKETS = (
+    Socket("holdfast.sock", ("holdfast",), read_only=False),
+    # What can be read there includes the firewall and the peers: it is not for everybody.
+    Socket("holdfast-ro.sock", ("holdfast-ro", "holdfast"), read_only=True),
+)
+
+
+def make_folder(paths: Paths) -> None:
+    """One that others can reach the sockets through, whatever the umask of whoever starts it."""
+    place = paths.under(FOLDER)
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(stat.S_IMODE(place.stat().st_mode) | 0o011)
+
+
+@contextmanager
+def folder(paths: Paths) -> Iterator[str]:
+    """A short name for the sockets' folder while it is open.
+
+    The kernel takes at most 107 bytes for the name of a socket, and `--root` may be longer.
+    """
+    descriptor = os.open(paths.under(FOLDER), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def answers(place: str) -> bool:
+    """Whether somebody listens there. PermissionError where that may not be known."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(place)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except (BlockingIOError, TimeoutError):
+            return True  # its backlog is full: it is there, and busy
+    return True
+
+
+def make_way(place: str, shown: Path) -> None:
+    """A socket that a daemon left behind when it was killed is removed; any other is not."""
+    if answers(place):
+        raise Refused(f"{shown}: another process listens there; end it first")
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(Path(place).lstat().st_mode):
+            raise Refused(f"{shown} is in the way, and no socket: remove it first")
+        Path(place).unlink()
+
+
+def hand_over(place: str, to: Socket) -> None:
+    """From its maker alone to its group: nobody else has had a moment in between."""
+    import grp
+
+    for name in to.groups:
+        try:
+            group = grp.getgrnam(name).gr_gid
+        except KeyError:
+            continue
+        os.chown(place, -1, group)
+        break
+    Path(place).chmod(0o660)

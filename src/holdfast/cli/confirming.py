@@ -1,0 +1,94 @@
+"""What `--confirm-within` adds to a pass."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.agent import operators
+from holdfast.agent.confirm import deadline, keeper, lifelines, revert
+from holdfast.agent.confirm import window as confirm
+from holdfast.agent.confirm.lifelines import Lifeline
+from holdfast.agent.load import Loaded
+from holdfast.cli.terminal import say
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Plan
+from holdfast.state.confirmations import Confirmation
+from holdfast.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    from holdfast.cli.run import Request
+
+
+@dataclass(slots=True)
+class Confirming:
+    request: Request
+    loaded: Loaded
+    served: Path | None  # the file of a daemon that runs
+    waiting: Confirmation | None = None
+    _lines: Sequence[Lifeline] = field(init=False)
+
+    def __post_init__(self) -> None:
+        router, paths = self.loaded.router, self.request.paths
+        if self.served is not None:
+            confirm.refuse_misplaced(router, self.served, paths.root)
+        came_in = operators.operator(operators.ancestral())
+        self._lines = lifelines.working(lifelines.of(router, came_in), router.ownership.tag)
+
+    def ahead(
+        self, ledger: Ledger, epoch: str, generation: Callable[[], int]
+    ) -> Callable[[Mapping[Key, Claim], Observed, Plan], None]:
+        loaded, paths = self.loaded, self.request.paths
+        served = self.served or loaded.path
+        ground = confirm.ground(ledger, paths, loaded.router, served)
+        candidate = confirm.Candidate(
+            paths,
+            loaded.router,
+            loaded.path,
+            self.request.confirm_within,
+            self._lines,
+            self.served,
+            lambda generation: keeper.start(paths, generation),
+            self._opened,
+        )
+
+        def keep(claims: Mapping[Key, Claim], observed: Observed, plan: Plan) -> None:
+            candidate.keep(ledger, epoch, ground, generation(), (claims, observed, plan))
+
+        return keep
+
+    def judge(self) -> bool:
+        """After the pass: what worked before has to work now. False where all was taken back."""
+        waiting = self.waiting
+        if waiting is None:
+            say(["Nothing waits to be confirmed: no other configuration than before."], sys.stderr)
+            return True
+        problems = lifelines.broken(self._lines, self.loaded.router.ownership.tag)
+        if problems:
+            say(
+                [f"What worked before does not any more: {one}" for one in problems]
+                + [_taken_back(self.request, "; ".join(problems))],
+                sys.stderr,
+            )
+            return False
+        lines = [f"Still works: {', '.join(map(str, self._lines))}."] if self._lines else []
+        lines.append(
+            f"Generation {waiting.generation} waits until {deadline.until(waiting)} to be"
+            " confirmed with `holdfast confirm`; else everything goes back to what it was."
+        )
+        say(lines, sys.stderr)
+        return True
+
+    def _opened(self, waiting: Confirmation) -> None:
+        self.waiting = waiting
+
+
+def _taken_back(request: Request, problems: str) -> str:
+    with Ledger.open(request.paths, command=request.command, wait=request.wait) as ledger:
+        done = revert.revert(request.paths, ledger, problems)
+    return done.told() if done is not None else "it was reverted meanwhile"

@@ -1,0 +1,72 @@
+"""`apply` where a daemon runs: it makes a pass now, and its result is shown."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from holdfast.cli import daemon
+from holdfast.cli.exit import Exit
+from holdfast.cli.terminal import ProgressLine
+from holdfast.errors import Refused
+
+if TYPE_CHECKING:
+    from holdfast.cli.daemon import Daemon
+    from holdfast.cli.run import Request
+
+
+def run(request: Request, found: Daemon) -> int:
+    if not found.serves(request.file):
+        raise Refused(
+            f"a daemon (process {found.about.pid}) keeps this host as {found.file} says, and would"
+            " undo anything else: put the change into that file, or end the daemon first"
+        )
+    if request.dry_run:
+        plan = found.plan(request.output, allow_mass_delete=request.allow_mass_delete)
+        daemon.show(plan.data, request.output)
+        return Exit.REFUSED if plan.refusal else Exit.OK
+    if request.ask:
+        _ask(request, found)
+    return _apply(request, found)
+
+
+def _ask(request: Request, found: Daemon) -> None:
+    if not sys.stdin.isatty():
+        raise Refused(
+            "this would change the host, and nobody is there to be asked: add --yes, or look at"
+            " it first with `holdfast plan`"
+        )
+    plan = found.plan("table", allow_mass_delete=request.allow_mass_delete)
+    if plan.refusal:
+        raise Refused(f"nothing was touched: {plan.refusal}")
+    if not plan.changes:
+        return
+    stream = sys.stdout if request.output == "table" else sys.stderr
+    print(plan.data.decode(errors="replace"), end="", file=stream)
+    print("Apply this? Only `yes` is taken for one: ", end="", file=stream, flush=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise Refused("not applied: nothing was touched")
+
+
+def _apply(request: Request, found: Daemon) -> int:
+    from holdfast.api import holdfast_pb2 as pb
+
+    asked = pb.ApplyRequest(
+        form=daemon.wanted(request.output),
+        allow_mass_delete=request.allow_mass_delete,
+        allow_lockout=request.allow_lockout,
+    )
+    progress, converged, data = ProgressLine(), False, b""
+    try:
+        for reply in found.client.stream("Router.Apply", asked, pb.ApplyReply, daemon.CHANGE_S):
+            match reply.WhichOneof("part"):
+                case "progress":
+                    progress(reply.progress.done, reply.progress.total)
+                case "result":
+                    converged = reply.result.converged
+                case _:
+                    data += reply.data
+    finally:
+        progress.clear()
+    daemon.show(data, request.output)
+    return Exit.OK if converged else Exit.FAILED

@@ -1,0 +1,241 @@
+"""`holdfast dynamic`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli import arguments, daemon, output
+from holdfast.cli.exit import Exit
+from holdfast.cli.terminal import Style, say
+from holdfast.errors import ConfigError, HoldfastError, Refused
+from holdfast.paths import Paths
+
+if TYPE_CHECKING:
+    from holdfast.agent.stories.dynamic import Parts
+    from holdfast.config.part import Part
+    from holdfast.resources.effective import Effective
+
+
+@click.group()
+def command() -> None:
+    """Look at what sources besides the startup file contribute, and hand parts in.
+
+    FILE is the startup file that the parts are merged with; without it, that of the daemon where
+    one runs, else /etc/holdfast/router.yaml.
+    """
+
+
+@command.command(name="list")
+@arguments.file
+@click.option("--all", "every", is_flag=True, help="Older generations as well.")
+@output.option
+@click.pass_obj
+def list_(paths: Paths, file: Path | None, every: bool, output: str) -> int:
+    """List the newest part of every source: whether it is in force, and if not, why."""
+    code = daemon.answered(paths, file, "Dynamic.List", {"all": every}, output)
+    if code is not None:
+        return code
+    from holdfast.agent.stories import dynamic
+
+    found = _parts(paths, file)
+    _show(
+        output,
+        dynamic.list_members(found, every=every),
+        lambda style: dynamic.list_lines(found, style, every=every),
+    )
+    return Exit.OK
+
+
+@command.command()
+@click.argument("source")
+@arguments.file
+@output.option
+@click.pass_obj
+def describe(paths: Paths, source: str, file: Path | None, output: str) -> int:
+    """Show all that a source handed in: SOURCE is Owner/ci, or Owner/ci#3 for one part of it."""
+    code = daemon.answered(paths, file, "Dynamic.Describe", {"source": source}, output)
+    if code is not None:
+        return code
+    from holdfast.agent.stories import dynamic
+
+    found = _parts(paths, file).of(source)
+    _show(
+        output,
+        dynamic.describe_members(found),
+        lambda style: dynamic.describe_lines(found, style),
+    )
+    return Exit.OK
+
+
+@command.command()
+@arguments.file
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("yaml", "json")),
+    default="yaml",
+    show_default=True,
+    help="How it is written.",
+)
+@click.pass_obj
+def render(paths: Paths, file: Path | None, output: str) -> int:
+    """Print the effective config: what the startup file and all parts in force come to."""
+    code = daemon.answered(paths, file, "Dynamic.Render", {}, output)
+    if code is not None:
+        return code
+    from holdfast.agent.stories import rendered
+    from holdfast.cli.output import write
+
+    write(rendered.members(_parts(paths, file).effective), output, sys.stdout)
+    return Exit.OK
+
+
+@command.command()
+@arguments.file
+@output.option
+@click.pass_obj
+def diff(paths: Paths, file: Path | None, output: str) -> int:
+    """Compare the startup file with the effective config: what parts add, and what they mask."""
+    code = daemon.answered(paths, file, "Dynamic.Diff", {}, output)
+    if code is not None:
+        return code
+    from holdfast.agent.stories import dynamic
+
+    effective = _parts(paths, file).effective
+    _show(
+        output,
+        dynamic.diff_members(effective),
+        lambda style: dynamic.diff_lines(effective, style),
+    )
+    return Exit.OK
+
+
+@command.command()
+@click.argument("part", metavar="PART", type=click.Path(path_type=Path))
+@arguments.file
+@arguments.wait
+@click.pass_obj
+def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
+    """Hand in a part: PART is a file with a DynamicConfigPart of an Owner source.
+
+    It replaces what the source handed in before. A daemon puts it in force within a moment; where
+    none runs, the next apply does.
+    """
+    from holdfast.agent import sources
+    from holdfast.cli.hold import hold
+    from holdfast.resources.dynamic_config_part import read_part
+    from holdfast.resources.source_name import OWNER
+
+    given = read_part(part)
+    if not given.source.startswith(f"{OWNER}/"):
+        raise Refused(
+            f"{part}: {given.source} does not hand parts in this way; a part from the command line"
+            " has a source such as Owner/ci"
+        )
+    with daemon.connect(paths, reads=False) as found:
+        if found is not None:
+            return _tell_put(*_put_through(found, given))
+    with hold(paths, "holdfast dynamic put", wait) as ledger:
+        sources.put(ledger, given)
+    try:
+        effective = _parts(paths, file).effective
+    except ConfigError:
+        click.echo(f"{given.ref} is stored, and counts once there is a valid startup file")
+        return Exit.OK
+    reasons = [one.reasons for one in effective.rejected if one.part.source == given.source]
+    ignored = [str(one) for one in effective.ignored if one.part.source == given.source]
+    return _tell_put(given.ref, reasons[0] if reasons else (), ignored)
+
+
+def _put_through(found: daemon.Daemon, part: Part) -> tuple[str, Sequence[str], Sequence[str]]:
+    import json
+
+    from holdfast.agent.plugins.running import part_document
+    from holdfast.api import holdfast_pb2 as pb
+
+    request = pb.PutPartRequest(document=json.dumps(part_document(part)).encode())
+    reply = found.client.ask("Dynamic.Put", request, pb.PutPartReply, daemon.CHANGE_S)
+    return reply.ref, list(reply.rejected), list(reply.ignored)
+
+
+def _tell_put(ref: str, rejected: Sequence[str], ignored: Sequence[str]) -> int:
+    if rejected:
+        said = [f"{ref} is stored, and rejected:", *(f"  {reason}" for reason in rejected)]
+        say(said, sys.stderr)
+        return Exit.FAILED
+    style = Style.of(sys.stderr)
+    say((f"{style('warning:', 'yellow')} {line}" for line in ignored), sys.stderr)
+    click.echo(f"{ref} is stored, and counts from now on")
+    return Exit.OK
+
+
+@command.command()
+@click.argument("source")
+@arguments.wait
+@click.pass_obj
+def withdraw(paths: Paths, source: str, wait: float) -> None:
+    """End what a source contributes: what it added goes, what it masked comes back."""
+    from holdfast.agent import sources
+    from holdfast.cli.hold import hold
+
+    with daemon.connect(paths, reads=False) as found:
+        if found is not None:
+            ended = _withdraw_through(found, source)
+        else:
+            with hold(paths, "holdfast dynamic withdraw", wait) as ledger:
+                ended = sources.withdraw(ledger, source).ref
+    click.echo(f"{ended} is withdrawn")
+
+
+def _withdraw_through(found: daemon.Daemon, source: str) -> str:
+    from holdfast.api import holdfast_pb2 as pb
+
+    request = pb.WithdrawPartRequest(source=source)
+    reply = found.client.ask("Dynamic.Withdraw", request, pb.WithdrawPartReply, daemon.CHANGE_S)
+    return reply.ref
+
+
+def _parts(paths: Paths, file: Path | None) -> Parts:
+    """As the ledger and the startup file say. A file that is invalid counts as little here as it
+    does for the daemon: what was good last is taken."""
+    import time
+
+    from holdfast.agent import sources
+    from holdfast.agent.startup import Startup
+    from holdfast.agent.stories import dynamic
+    from holdfast.resources.effective import merge
+    from holdfast.state.ledger import Ledger
+
+    loaded = Startup(paths, _startup_file(paths, file), writes=False).read()
+    if loaded.router is None:
+        raise loaded.error or HoldfastError(loaded.trouble)
+    if loaded.error is not None:
+        style = Style.of(sys.stderr)
+        problems = loaded.error.problems if isinstance(loaded.error, ConfigError) else ()
+        lines = (*map(str, problems), loaded.trouble)
+        say((f"{style('warning:', 'yellow')} {line}" for line in lines), sys.stderr)
+    with Ledger.read(paths) as ledger:
+        stored, refused = ledger.parts(), sources.refusals(ledger)
+    effective: Effective = merge(loaded.router, stored, time.time())
+    return dynamic.parts(effective, stored, refused)
+
+
+def _startup_file(paths: Paths, file: Path | None) -> Path:
+    if file is not None:
+        return file.absolute()
+    with daemon.connect(paths, reads=True) as found:
+        return paths.config.absolute() if found is None else found.file
+
+
+def _show(
+    form: str, members: Iterable[tuple[str, Any]], lines: Callable[[Style], Iterable[str]]
+) -> None:
+    if form == "table":
+        say(lines(Style.of(sys.stdout)), sys.stdout)
+    else:
+        output.write(members, form, sys.stdout)

@@ -1,0 +1,180 @@
+"""`holdfast events`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli import daemon, output
+from holdfast.cli.exit import Exit
+from holdfast.cli.terminal import Style, say
+from holdfast.errors import LedgerError
+from holdfast.paths import Paths
+
+if TYPE_CHECKING:
+    from holdfast.agent.events.log import Filter, Missed
+    from holdfast.state.events import StoredEvent
+
+# Enough to see what happened a moment ago.
+_LAST = 50
+# Between two tries to find a daemon that ended.
+_AGAIN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    filter: Filter
+    after: int
+    last: int
+    follow: bool
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on with those that come.")
+@click.option(
+    "--after", metavar="N", type=click.IntRange(min=1), default=None, help="Those after number N."
+)
+@click.option(
+    "--last",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=_LAST,
+    show_default=True,
+    help="Without --after: so many of the newest.",
+)
+@click.option("--kind", metavar="KIND", multiple=True, help="Only this kind; may be repeated.")
+@click.option("--subject", metavar="TEXT", default="", help="Only with TEXT in the subject.")
+@click.option("--resource", metavar="KIND/NAME", default="", help="Only about this resource.")
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(("table", "json")),
+    default="table",
+    show_default=True,
+    help="For people, or for programs; with --follow, JSON is one event per line.",
+)
+@click.pass_obj
+def command(
+    paths: Paths,
+    follow: bool,
+    after: int | None,
+    last: int,
+    kind: tuple[str, ...],
+    subject: str,
+    resource: str,
+    form: str,
+) -> int:
+    """Show what happened: the daemon's events, or those in the ledger where no daemon runs."""
+    from holdfast.agent.events.log import Filter
+
+    chosen = Filter(frozenset(kind), subject, resource)
+    wanted = Wanted(chosen, after or 0, 0 if after else last, follow)
+    found = _follow(paths, wanted) if follow else _once(paths, wanted)
+    try:
+        if form == "table":
+            _table(found)
+        elif follow:
+            _json_lines(found)
+        else:
+            _document(found)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED  # which is how following ends: nothing to be said
+    return Exit.OK
+
+
+def _table(found: Iterator[StoredEvent | Missed]) -> None:
+    from holdfast.agent.stories import event as story
+
+    style = Style.of(sys.stdout)
+    for event in found:
+        say([story.line(event, style, time.strftime("%Y-%m-%d"))], sys.stdout)
+        sys.stdout.flush()
+
+
+def _json_lines(found: Iterator[StoredEvent | Missed]) -> None:
+    from holdfast.agent.stories import event as story
+
+    for event in found:
+        print(json.dumps(story.entry(event), ensure_ascii=False), flush=True)
+
+
+def _document(found: Iterator[StoredEvent | Missed]) -> None:
+    from holdfast.agent.stories import event as story
+    from holdfast.engine import document
+
+    members = (("format_version", document.FORMAT_VERSION), ("events", map(story.entry, found)))
+    output.write(members, "json", sys.stdout)
+
+
+def _once(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
+    with daemon.connect(paths, reads=True) as found:
+        yield from of_daemon(found, wanted) if found is not None else _of_ledger(paths, wanted)
+
+
+def _follow(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
+    """Whoever of daemon and ledger can be read; a daemon that ends is waited for."""
+    from holdfast.api.conditions import Gone
+
+    while True:
+        try:
+            for event in _once(paths, wanted):
+                yield event
+                wanted = replace(wanted, after=number(event), last=0)
+        except Gone:
+            say(["the daemon ended; waiting for another one"], sys.stderr)
+        except LedgerError:
+            # Not for us to read, and no daemon there to read it: this one was, a moment ago.
+            if not wanted.after:
+                raise
+        time.sleep(_AGAIN_S)
+
+
+def number(event: StoredEvent | Missed) -> int:
+    from holdfast.agent.events.log import Missed
+
+    return event.replay_after if isinstance(event, Missed) else event.sequence
+
+
+def of_daemon(found: daemon.Daemon, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
+    from holdfast.agent.answers.wire import event_from
+    from holdfast.api import holdfast_pb2 as pb
+
+    request = pb.ReadEventsRequest(
+        after=wanted.after,
+        last=wanted.last,
+        kinds=sorted(wanted.filter.kinds),
+        subject=wanted.filter.subject,
+        resource=wanted.filter.resource,
+        follow=wanted.follow,
+    )
+    limit = None if wanted.follow else daemon.READ_S
+    replies = found.client.stream("Events.Read", request, pb.ReadEventsReply, limit)
+    return map(event_from, replies)
+
+
+def _of_ledger(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
+    from holdfast.agent.events.log import POLL_S, Mark, read_last, read_page
+
+    mark = Mark(paths)
+    mark.changed()
+    if wanted.last:
+        page = read_last(paths, wanted.last, wanted.filter)
+    else:
+        page = read_page(paths, wanted.after, wanted.filter)
+    while True:
+        if page.missed is not None:
+            yield page.missed
+        yield from page.events
+        if not page.full:
+            if not wanted.follow:
+                return
+            while not mark.changed():
+                time.sleep(POLL_S)
+        page = read_page(paths, page.cursor, wanted.filter)

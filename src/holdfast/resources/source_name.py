@@ -1,0 +1,30 @@
+"""Names of sources: who contributes a part."""
+
+from __future__ import annotations
+
+from holdfast.resources.document import parse_name
+from holdfast.resources.shape import Shape, parsed
+
+PLUGIN, OWNER, MANAGER = "Plugin", "Owner", "Manager"
+CLASSES = (PLUGIN, OWNER, MANAGER)
+
+
+def parse_source(text: str) -> str:
+    kind, slash, name = text.partition("/")
+    if kind not in CLASSES or not slash:
+        raise ValueError(
+            f"{text!r} is not a source such as Plugin/inventory, Owner/ci, Manager/main"
+        )
+    parse_name(name)
+    return text
+
+
+def plugin_of(source: str) -> str:
+    """The name of the plugin that a source is; empty where it is something else."""
+    kind, _, name = source.partition("/")
+    return name if kind == PLUGIN else ""
+
+
+def source() -> Shape:
+    pattern = rf"^({'|'.join(CLASSES)})/[A-Za-z0-9]"
+    return parsed(parse_source, "Plugin/NAME, Owner/NAME or Manager/NAME", {"pattern": pattern})

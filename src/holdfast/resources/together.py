@@ -1,0 +1,48 @@
+"""Resources against each other: whatever one alone cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+
+from holdfast.resources import clashes, overlaps, references, registry, shape
+from holdfast.resources.clashes import RoutePlaces
+from holdfast.resources.compile import declared_intents
+from holdfast.resources.resource import Finding, Resource
+from holdfast.resources.site import site_of
+
+
+def check(
+    resources: Sequence[Resource],
+    names: Mapping[str, Set[str]],
+    places: RoutePlaces,
+    *,
+    partial: Iterable[Resource] = (),
+    faulty: Iterable[int] = (),
+) -> Iterator[Finding]:
+    """names: all that are declared, by kind, those of resources that could not be read included.
+    partial: what could be read of those. faulty: indices of resources with faults of their own,
+    whose artifacts are not compared."""
+    known = site_of(resources)
+    left_out = set(faulty)
+    for resource, fault in (
+        *references.dangling([*resources, *partial], names),
+        *references.circles(resources),
+        *overlaps.check(resources),
+        *clashes.check(resources),
+        *(found for check in registry.checks(known.by_kind) for found in check(known)),
+    ):
+        if not fault.warning:
+            left_out.add(resource.index)
+        yield resource, fault
+    sound = [
+        resource
+        for resource in resources
+        if resource.index not in left_out
+        # An Interface whose spec could not be read has no kernel name.
+        and all(
+            name in known.ifnames
+            for _, kinds, name in shape.references(resource.spec)
+            if "Interface" in kinds
+        )
+    ]
+    yield from clashes.check_artifacts(declared_intents(sound, known), places)

@@ -1,0 +1,167 @@
+"""Generations that wait, or waited, to be confirmed, each with the way back to what was before.
+
+    open ──► confirmed
+      └────► reverting ──► reverted
+
+`reverting` is written before the first change back is made, so that a revert that was interrupted
+is gone on with by whoever comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.engine.artifact import Key
+from holdfast.engine.claim import Claim
+from holdfast.errors import LedgerError
+from holdfast.state import claims, faults, latches, values
+from holdfast.state.database import Database, Row
+from holdfast.state.latches import Latch
+from holdfast.state.values import JSON
+
+OPEN, CONFIRMED, REVERTING, REVERTED = "open", "confirmed", "reverting", "reverted"
+STATES = (OPEN, CONFIRMED, REVERTING, REVERTED)
+
+_COLUMNS = (
+    "generation, state, started, deadline, boot, monotonic_deadline, before, file, installs,"
+    " digest, reverse, probes, reason"
+)
+_PUT = f"INSERT OR REPLACE INTO confirmations ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 (constants only)
+_ALL = f"SELECT {_COLUMNS} FROM confirmations ORDER BY generation DESC"  # noqa: S608 (constants only)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    generation: int  # the candidate
+    started: float  # seconds since 1970, as the deadline is: for people to read
+    deadline: float
+    boot: str  # the boot in which `monotonic_deadline` means anything
+    monotonic_deadline: float  # seconds of the boot clock, which no step of the wall clock moves
+    before: int  # the generation that was in force; 0: none was
+    file: str  # the Router document of the candidate
+    installs: str  # where its text goes once it is confirmed; "" where it stays where it is
+    digest: str  # of the candidate's files, as a latch has it
+    reverse: bytes = field(repr=False)  # empty once it is decided; it may hold secrets
+    probes: JSON = None  # what answered before the first change
+    state: str = OPEN
+    reason: str = ""  # why it was reverted
+
+    @property
+    def waits(self) -> bool:
+        return self.state in (OPEN, REVERTING)
+
+
+def begin(database: Database, waiting: Confirmation) -> None:
+    with database.transaction():
+        database.execute(_PUT, _encode(waiting))
+
+
+def waiting(database: Database) -> Confirmation | None:
+    """The one that is not decided yet; there is never more than one."""
+    return next((one for one in read(database) if one.waits), None)
+
+
+def read(database: Database) -> list[Confirmation]:
+    """The newest generation first."""
+    found = []
+    for row in database.query(_ALL):
+        try:
+            found.append(_decode(row))
+        except ValueError as error:
+            which = f"confirmation of generation {row[0]}"
+            raise faults.undecodable(database.path, which, str(error)) from error
+    return found
+
+
+def confirm(database: Database, generation: int) -> None:
+    with database.transaction():
+        _move(database, generation, OPEN, CONFIRMED, "")
+
+
+def start_revert(database: Database, generation: int, reason: str) -> None:
+    """From here on it can only be reverted."""
+    with database.transaction():
+        _move(database, generation, OPEN, REVERTING, reason)
+
+
+def finish_revert(
+    database: Database,
+    latch: Latch,
+    put: Iterable[Claim],
+    remove: Iterable[Key],
+) -> None:
+    """All at once: the claims as they were, the end of the wait, and the latch."""
+    with database.transaction():
+        claims.remove_rows(database, remove)
+        claims.put_rows(database, put)
+        _move(database, latch.generation, REVERTING, REVERTED, latch.reason)
+        database.execute(
+            "UPDATE generations SET state=? WHERE number=?", (REVERTED, latch.generation)
+        )
+        latches.put_row(database, latch)
+
+
+def problems(database: Database) -> Iterator[str]:
+    open_ones = 0
+    for row in database.query(_ALL):
+        try:
+            open_ones += _decode(row).waits
+        except ValueError as error:
+            yield f"confirmation of generation {row[0]}: {error}"
+    if open_ones > 1:
+        yield f"{open_ones} generations wait to be confirmed at once"
+
+
+def _move(database: Database, generation: int, before: str, after: str, reason: str) -> None:
+    rows = database.query("SELECT state FROM confirmations WHERE generation=?", (generation,))
+    if rows != [(before,)]:
+        now = rows[0][0] if rows else "not there"
+        raise LedgerError(
+            f"{database.path}: the confirmation of generation {generation} is {now}, not {before}"
+        )
+    kept = "reverse" if after == REVERTING else "x''"
+    database.execute(
+        f"UPDATE confirmations SET state=?, reason=?, reverse={kept} WHERE generation=?",  # noqa: S608 (constants only)
+        (after, reason, generation),
+    )
+
+
+def _encode(one: Confirmation) -> Row:
+    return (
+        one.generation,
+        one.state,
+        one.started,
+        one.deadline,
+        one.boot,
+        one.monotonic_deadline,
+        one.before,
+        one.file,
+        one.installs,
+        one.digest,
+        one.reverse,
+        values.dump(one.probes),
+        one.reason,
+    )
+
+
+def _decode(row: Row) -> Confirmation:
+    generation, state, started, deadline, boot, monotonic, before, file = row[:8]
+    installs, digest, reverse, probes, reason = row[8:]
+    if state not in STATES:
+        raise ValueError(f"state {state!r} is not known")
+    return Confirmation(
+        generation,
+        started,
+        deadline,
+        boot,
+        monotonic,
+        before,
+        file,
+        installs,
+        digest,
+        reverse,
+        values.load(probes),
+        state,
+        reason,
+    )

@@ -1,0 +1,22 @@
+"""Whether anybody wrote to the ledger, without opening it."""
+
+from __future__ import annotations
+
+from holdfast.errors import LedgerError
+from holdfast.paths import Paths
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+def stamp(paths: Paths) -> Stamp:
+    """Changes with whatever anybody writes to the ledger."""
+    found = []
+    for name in ("state.db", "state.db-wal"):
+        try:
+            seen = (paths.state_dir / name).stat()
+            found.append((seen.st_mtime_ns, seen.st_size))
+        except FileNotFoundError:
+            found.append((0, 0))
+        except OSError as error:
+            raise LedgerError(f"{paths.state_dir / name}: {error.strerror}") from error
+    return tuple(found)

@@ -1,0 +1,122 @@
+"""Fights: told from a few changes by hand, backed off from, and over some day."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from holdfast.agent.fights import Fight, Fights, Undoing
+from holdfast.agent.watch.sign import Writer
+
+UNDOING = Undoing("route 198.51.100.0/24", ("IPv4Route/one",), "deletes it", Writer(7, "undoer"))
+
+
+class Ring:
+    """One artifact, one opponent, and a clock."""
+
+    def __init__(self) -> None:
+        self.fights = Fights(lambda low, high: (low + high) / 2)
+        self.now = 1000.0
+        self.repairs: list[float] = []
+        self.told: list[Fight] = []
+
+    def undo(self) -> None:
+        fight = self.fights.undone("it", UNDOING, self.now)
+        if fight is not None:
+            self.told.append(fight)
+
+    def repair(self) -> None:
+        if not self.fights.waits("it", self.now):
+            self.fights.repaired("it", self.now)
+            self.repairs.append(self.now)
+
+    def go_on(self, seconds: float, every: float) -> None:
+        """It is undone as soon as it is there and so much time has passed."""
+        end = self.now + seconds
+        while self.now < end:
+            self.undo()
+            self.repair()
+            self.now += every
+
+
+def test_a_hundred_times_by_hand_is_none() -> None:
+    ring = Ring()
+    ring.go_on(5.0, 0.05)
+    assert len(ring.repairs) >= 100
+    ring.now += 10
+    ring.go_on(5.0, 0.05)
+    assert not ring.told
+    assert not ring.fights.standing()
+
+
+def test_named_within_ten_seconds_and_backed_off_from() -> None:
+    for every in (0.001, 0.1, 1.0, 2.0):
+        ring = Ring()
+        ring.go_on(10.0, every)
+        assert len(ring.told) == 1, every
+        assert ring.told[0].undoing.writer == Writer(7, "undoer")
+        named = ring.now
+        ring.go_on(300.0, every)
+        after = [when for when in ring.repairs if when > named]
+        gaps = [later - earlier for earlier, later in pairwise(after)]
+        assert 4 <= len(after) <= 12
+        assert min(gaps) >= 2.0
+        assert max(gaps) <= 75.0
+        assert len(ring.told) == 1
+        assert "undoer deletes it again and again" in str(ring.fights.standing()[0])
+
+
+def test_one_that_comes_back_every_quarter_of_a_minute() -> None:
+    ring = Ring()
+    ring.go_on(200.0, 15.0)
+    assert len(ring.told) == 1
+
+
+def test_over_once_it_is_left_alone() -> None:
+    ring = Ring()
+    ring.go_on(20.0, 0.1)
+    assert not ring.fights.over(ring.now)
+    due = dict(ring.fights.due())["it"]
+    ring.now = due
+    ring.repair()
+    assert not list(ring.fights.due())
+    assert not ring.fights.over(ring.now + 30)
+    (over,) = ring.fights.over(ring.now + 121)
+    assert over.over
+    assert over.times > ring.told[0].times
+    assert not ring.fights.standing()
+    # Afterwards it is repaired at once, as anything is.
+    ring.now += 200
+    ring.undo()
+    assert not ring.fights.waits("it", ring.now)
+
+
+def test_what_happened_long_ago_is_forgotten() -> None:
+    ring = Ring()
+    ring.undo()
+    ring.repair()
+    assert ring.fights.any
+    assert not ring.fights.over(ring.now + 301)
+    assert not ring.fights.any
+
+
+def test_repairs_that_fail_in_a_fight_are_not_tried_without_end() -> None:
+    ring = Ring()
+    ring.go_on(20.0, 0.1)
+    ring.now = dict(ring.fights.due())["it"]
+    ring.fights.postpone("it", ring.now)
+    assert dict(ring.fights.due())["it"] > ring.now + 1
+
+
+def test_one_that_was_gone_before_it_could_be_asked() -> None:
+    ring = Ring()
+    ring.undo()
+    ring.repair()
+    nameless = Undoing("route 198.51.100.0/24", ("IPv4Route/one",), "deletes it", Writer(8))
+    for _ in range(20):
+        ring.now += 1
+        fight = ring.fights.undone("it", nameless, ring.now)
+        ring.repair()
+        if fight is not None:
+            assert fight.undoing.who == "undoer (process 7)"
+            return
+    raise AssertionError("nobody was named")

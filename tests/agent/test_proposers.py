@@ -1,0 +1,108 @@
+"""Plugins and what they propose, in a real daemon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.api import holdfast_pb2 as pb
+from holdfast.api import sockets
+from holdfast.api.client import Client, connected
+from holdfast.errors import Refused
+from holdfast.paths import Paths
+from tests.agent.daemon import Daemon, serve
+from tests.agent.street import until
+from tests.namespace import Namespace
+from tests.safety.router import document
+
+LONG = 30.0
+ROUTER = {
+    "Interface/wan": "{ifname: wan0, adminUp: true}",
+    "IPv4StaticAddress/wan": "{interface: wan, address: 192.0.2.1/24}",
+}
+PLUGIN = """\
+    - apiVersion: plugin.holdfast.dev/v1alpha1
+      kind: Plugin
+      metadata: {name: lab}
+      spec:
+        executable: /opt/lab
+        capabilities: [propose.dynamicConfig]
+        triggers: [{type: interval, every: 1h}]
+    - apiVersion: plugin.holdfast.dev/v1alpha1
+      kind: DynamicConfigSource
+      metadata: {name: lab}
+      spec: {pluginRef: lab, ttl: 10m}
+"""
+# What it contributes is in a file beside it.
+PROGRAM = """\
+#!/usr/bin/env python3
+import json, sys
+json.load(sys.stdin)
+destination = open(sys.path[0] + "/destination").read().strip()
+route = {"apiVersion": "net.holdfast.dev/v1alpha1", "kind": "IPv4Route",
+         "metadata": {"name": "lab"},
+         "spec": {"destination": destination, "gateway": "192.0.2.254", "interface": "wan"}}
+print(json.dumps({"status": {"ttl": "5m", "resources": [route]}}))
+"""
+
+
+@pytest.fixture
+def root(open_folder: Path) -> Path:
+    return open_folder
+
+
+@pytest.fixture
+def daemon(netns: Namespace, root: Path) -> Iterator[Daemon]:
+    netns.veth("wan0", "far0")
+    (root / "opt").mkdir()
+    (root / "opt/destination").write_text("10.5.0.0/16")
+    (root / "opt/lab").write_text(PROGRAM)
+    (root / "opt/lab").chmod(0o755)
+    file = root / "router.yaml"
+    file.write_text(document(ROUTER) + PLUGIN)
+    with serve(root, file) as running:
+        yield running
+
+
+@pytest.fixture
+def client(daemon: Daemon, root: Path) -> Iterator[Client]:
+    daemon.wait_for("because of the start")
+    with sockets.folder(Paths(root)) as folder, connected(f"{folder}/holdfast.sock") as made:
+        yield made
+
+
+def test_a_plugin_runs_by_itself_and_when_asked(
+    netns: Namespace, root: Path, client: Client
+) -> None:
+    until(lambda: bool(netns.ip_json("route show 10.5.0.0/16")), "the route of the plugin")
+    listed = client.ask("Plugins.List", pb.ListPluginsRequest(), pb.Document, LONG)
+    (entry,) = json.loads(listed.data)["plugins"]
+    assert entry["lastRun"]["outcome"] == "stored"
+    assert entry["lastRun"]["trigger"] == "interval"
+    (root / "opt/destination").write_text("10.6.0.0/16")
+    dry = client.ask(
+        "Plugins.Run", pb.RunPluginRequest(name="lab", dry_run=True), pb.Document, LONG
+    )
+    assert json.loads(dry.data)["stored"] is False
+    assert netns.ip_json("route show 10.5.0.0/16")
+    done = client.ask("Plugins.Run", pb.RunPluginRequest(name="lab"), pb.Document, LONG)
+    assert json.loads(done.data)["stored"] is True
+    until(lambda: bool(netns.ip_json("route show 10.6.0.0/16")), "the other route")
+    assert not netns.ip_json("route show 10.5.0.0/16")
+
+
+def test_one_that_fails_is_said_and_the_rest_stands(
+    netns: Namespace, root: Path, client: Client, daemon: Daemon
+) -> None:
+    until(lambda: bool(netns.ip_json("route show 10.5.0.0/16")), "the route of the plugin")
+    (root / "opt/destination").unlink()
+    done = client.ask("Plugins.Run", pb.RunPluginRequest(name="lab"), pb.Document, LONG)
+    assert done.exit_code == 1
+    assert "FileNotFoundError" in json.loads(done.data)["outcome"]["error"]
+    daemon.wait_for("Plugin/lab failed")
+    assert netns.ip_json("route show 10.5.0.0/16")
+    with pytest.raises(Refused, match="there is no Plugin/other; known are: lab"):
+        client.ask("Plugins.Run", pb.RunPluginRequest(name="other"), pb.Document, LONG)

@@ -1,0 +1,255 @@
+"""The daemon's passes over a few routes: what they record, and when they leave it to a full one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from holdfast.agent.gathered import Gathered
+from holdfast.agent.passes import Done, Reconciler
+from holdfast.agent.watch.sign import Sign
+from holdfast.engine.narrow import Touched
+from holdfast.engine.plan import Plan
+from holdfast.errors import Refused
+from holdfast.host.netlink.route_told import RouteListener
+from holdfast.paths import Paths
+from holdfast.resources.compile import compile_router
+from holdfast.resources.router import Router, load_router
+from holdfast.state.ledger import Ledger
+from tests.namespace import Namespace
+
+CONFIG = """\
+apiVersion: holdfast.dev/v1alpha1
+kind: Router
+metadata: {name: test}
+spec:
+  resources:
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: Interface
+      metadata: {name: wan}
+      spec: {ifname: wan, managed: false}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: RouteList
+      metadata: {name: routes}
+      spec: {file: routes.txt, gateway: 192.0.2.2, interface: wan}
+"""
+LINES = [f"10.0.{number}.0/24" for number in range(100)]
+
+
+@dataclass(slots=True)
+class Scene:
+    netns: Namespace
+    folder: Path
+    paths: Paths
+    reconciler: Reconciler
+    router: Router | None = None
+    signs: list[Sign] = field(default_factory=list)
+
+    def load(self, lines: list[str], config: str = CONFIG) -> Router:
+        (self.folder / "router.yaml").write_text(config)
+        (self.folder / "routes.txt").write_text("".join(f"{line}\n" for line in lines))
+        file = self.folder / "router.yaml"
+        self.router = load_router(file, self.paths.root, again=self.router)
+        return self.router
+
+    def full(self, router: Router) -> Done:
+        return self.reconciler.full(router, compile_router(router), self._gathered())
+
+    def routes(self, router: Router, refusal: str = "") -> Done | None:
+        return self.reconciler.routes(
+            router, compile_router(router), self._gathered(), guard=lambda _plan: refusal
+        )
+
+    def narrow(self) -> Done | None:
+        return self.reconciler.narrow(self._gathered())
+
+    def ip(self, command: str) -> None:
+        with RouteListener() as listener:
+            self.netns.ip(command)
+            for one in listener.read() or ():
+                sign = Sign("route", None, one.identity, None, one.gone, one.body, one.replaced)
+                self.signs.append(sign)
+
+    def there(self) -> set[str]:
+        return {one["dst"] for one in self.netns.ip_json("route show proto 72")}
+
+    def _gathered(self) -> Gathered:
+        found = Gathered()
+        for sign in self.signs:
+            found.add(sign, 1.0)
+        self.signs = []
+        return found
+
+
+@pytest.fixture
+def scene(netns: Namespace, tmp_path: Path) -> Iterator[Scene]:
+    netns.veth("wan", "far", "192.0.2.1/24")
+    reconciler = Reconciler(Paths(tmp_path / "root"))
+    try:
+        yield Scene(netns, tmp_path, reconciler.paths, reconciler)
+    finally:
+        reconciler.close()
+
+
+def test_an_edit_is_recorded_as_any_pass_is(scene: Scene) -> None:
+    first = scene.full(scene.load(LINES))
+    router = scene.load([*LINES, "198.51.100.0/24"])
+    done = scene.routes(router)
+    assert done is not None
+    assert done.narrow
+    assert done.generation == first.generation + 1
+    assert done.report.converged
+    assert "198.51.100.0/24" in scene.there()
+    with Ledger.read(scene.paths) as ledger:
+        assert ledger.generations(1)[0].state == "converged"
+        stored = ledger.generation_files(done.generation)
+        assert stored[str(scene.folder / "routes.txt")].endswith(b"198.51.100.0/24\n")
+        last = ledger.events()[-1]
+    assert (last.kind, last.subject) == ("created", "route 198.51.100.0/24")
+    assert last.generation == done.generation
+    assert last.data["owners"] == ["RouteList/routes"]
+
+
+def test_what_is_left_is_told_of_everything(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    done = scene.routes(scene.load(LINES[1:]))
+    assert done is not None
+    kept = [op for op in done.report.after.operations if op.kind == "route"]
+    assert sum(op.count for op in kept) == 99
+
+
+def test_edits_that_are_not_of_routes_are_left_to_a_full_pass(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    more = CONFIG + (
+        "    - apiVersion: net.holdfast.dev/v1alpha1\n"
+        "      kind: IPv4StaticAddress\n"
+        "      metadata: {name: more}\n"
+        "      spec: {interface: wan, address: 203.0.113.1/24}\n"
+    )
+    assert scene.routes(scene.load(LINES, more)) is None
+
+
+def test_a_refusal_touches_nothing(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    before = scene.there()
+    with pytest.raises(Refused, match="80 of 100 owned"):
+        scene.routes(scene.load(LINES[:20]))
+    with pytest.raises(Refused, match="the operator"):
+        scene.routes(scene.load(LINES[1:]), refusal="the operator would be cut off")
+    assert scene.there() == before
+    # What only leads somewhere is not asked about.
+    assert scene.routes(scene.load([*LINES, "198.51.100.0/24"]), refusal="not this") is not None
+
+
+def test_another_command_that_applied_something_is_noticed(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    other = scene.load(LINES[1:])
+    with Ledger.open(scene.paths, command="test") as ledger:
+        ledger.begin_generation(other.files)
+    assert scene.routes(scene.load([*LINES, "198.51.100.0/24"])) is None
+
+
+def test_drift_is_repaired_and_told(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    before = scene.there()
+    scene.ip("route del 10.0.7.0/24")
+    done = scene.narrow()
+    assert done is not None
+    assert done.narrow
+    assert [event.kind for event in done.events] == ["repaired"]
+    assert scene.there() == before
+
+
+def test_a_route_that_is_fought_over_is_left_and_looked_at_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By looks at that route alone."""
+    scene.full(scene.load(LINES))
+    there, now = scene.there(), 1000.0
+    scene.reconciler.clock = lambda: now
+    monkeypatch.setattr(Reconciler, "full", lambda *_arguments, **_options: pytest.fail("full"))
+    kinds: list[str] = []
+    left: list[int] = []
+    while not left and now < 1100:
+        now += 0.1
+        scene.ip("route del 10.0.7.0/24")
+        done = scene.narrow()
+        assert done is not None
+        kinds += [event.kind for event in done.events]
+        left = [op.count for op in done.report.after.changes]
+    assert left == [1]
+    assert "fight" in kinds
+    assert scene.there() == there - {"10.0.7.0/24"}
+    # Others are repaired meanwhile.
+    scene.ip("route del 10.0.8.0/24")
+    done = scene.narrow()
+    assert done is not None
+    assert [op.count for op in done.report.after.changes] == [1]
+    assert scene.there() == there - {"10.0.7.0/24"}
+    # Its time comes, and a look at it finds out what is there now.
+    now += 3600
+    gathered = Gathered()
+    gathered.touch(Touched(), scene.reconciler.patience.overdue_routes(now), now)
+    done = scene.reconciler.narrow(gathered)
+    assert done is not None
+    assert done.report.after.changes == ()
+    assert scene.there() == there
+
+
+def test_a_foreign_route_in_the_way_leads_to_a_full_pass(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    scene.netns.ip("route add 198.51.100.0/24 via 192.0.2.9 proto static")
+    router = scene.load([*LINES, "198.51.100.0/24"])
+    done = scene.routes(router)
+    assert done is not None
+    assert done.untried
+    assert not done.report.converged
+    assert scene.routes(router) is None
+    assert len(scene.full(router).report.after.conflicts) == 1
+
+
+def test_a_pass_that_fails_leaves_nothing_to_build_upon(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.full(scene.load(LINES))
+    router = scene.load([*LINES, "198.51.100.0/24"])
+
+    def broken(_ledger: Ledger, _files: object) -> int:
+        raise OSError(28, "no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "begin_generation", broken)
+        with pytest.raises(OSError, match="no space"):
+            scene.routes(router)
+    assert scene.routes(router) is None
+    assert scene.full(router).report.converged
+
+
+def test_another_tag_is_left_to_a_full_pass(scene: Scene) -> None:
+    scene.full(scene.load(LINES))
+    other = CONFIG.replace("spec:\n  resources", "spec:\n  ownership: {tag: 77}\n  resources", 1)
+    assert scene.routes(scene.load([*LINES, "198.51.100.0/24"], other)) is None
+
+
+def test_before_the_first_pass_nothing_is_known(scene: Scene) -> None:
+    assert scene.routes(scene.load(LINES)) is None
+    assert scene.there() == set()
+
+
+def test_a_plan_is_made_for_what_was_asked_about(scene: Scene) -> None:
+    """The guard sees everything, as that of a full pass does."""
+    scene.full(scene.load(LINES))
+    seen: list[Plan] = []
+
+    def guard(plan: Plan) -> str:
+        seen.append(plan)
+        return ""
+
+    router = scene.load(LINES[1:])
+    scene.reconciler.routes(router, compile_router(router), Gathered(), guard=guard)
+    (plan,) = seen
+    assert [op.verb.value for op in plan.changes] == ["delete"]
+    assert sum(op.count for op in plan.operations if op.verb.value == "keep") == 99

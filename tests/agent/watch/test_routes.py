@@ -1,0 +1,192 @@
+"""Routes changed with `ip`, ours and others', as the kernel tells of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from holdfast.agent.watch.followed import followed
+from holdfast.agent.watch.netlink import DEFAULT_ROUTE
+from holdfast.agent.watch.sign import Writer, command_of, writer_of
+from holdfast.engine.artifact import Fields, Key
+from holdfast.engine.claim import Claim, ClaimState, Provenance
+from holdfast.engine.driver import Scope
+from holdfast.engine.intent import BulkIntent, Desired
+from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
+from holdfast.host.host import LinuxHost
+from holdfast.paths import Paths
+from tests.agent.watch.kernel import (
+    PREFIX,
+    PREFIX6,
+    identity,
+    nothing_but_the_mark,
+    running,
+    watching,
+)
+from tests.agent.watch.listening import TAG, run
+from tests.namespace import Namespace
+
+
+def test_route_of_ours(lan: Namespace) -> None:
+    async def test() -> None:
+        async with watching() as (_, heard):
+            with running(
+                "ip", "-batch", "-", given=f"route add {PREFIX} via 192.0.2.2 proto 72\n"
+            ) as ip:
+                sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == identity(PREFIX)
+            me = f"{command_of(os.getpid())} (process {os.getpid()})"
+            assert sign.writer == Writer(ip.pid, "ip", me)
+            assert str(sign.writer) == f"ip (process {ip.pid}) of {me}"
+            assert not sign.gone
+            lan.ip(f"route del {PREFIX}")
+            sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == identity(PREFIX)
+            assert sign.gone
+
+            lan.ip(f"-6 route add {PREFIX6} via 2001:db8::2 proto 72 table 100 metric 7")
+            sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == identity(PREFIX6, 100, 7)
+            lan.ip("route add default via 192.0.2.2 proto 72 metric 5")
+            sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == identity("0.0.0.0/0", 254, 5)
+
+    run(test)
+
+
+def test_writer_that_lives_for_long(lan: Namespace) -> None:
+    """It speaks for itself."""
+
+    async def test() -> None:
+        async with watching() as (_, heard):
+            with running("ip", "-batch", "-") as ip:
+                await asyncio.sleep(2.1)
+                assert ip.stdin is not None
+                ip.stdin.write(f"route add {PREFIX} via 192.0.2.2 proto 72\n")
+                ip.stdin.flush()
+                sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.writer == Writer(ip.pid, "ip")
+            assert str(sign.writer) == f"ip (process {ip.pid})"
+            # Gone before it could be asked, as a command often is.
+            assert str(writer_of(ip.pid)) == f"process {ip.pid}"
+            lan.ip(f"route del {PREFIX}")
+
+    run(test)
+
+
+def test_identity_is_that_of_the_engine(lan: Namespace) -> None:
+    declared = batch(
+        template(4, table=1000, metric=30, nexthops=(Nexthop("192.0.2.2", "lan0"),)),
+        [pack_key(bytes((198, 51, 100, 0)), 24)],
+    )
+    body = b""
+
+    async def test() -> None:
+        nonlocal body
+        async with watching() as (_, heard):
+            lan.ip(f"route add {PREFIX} via 192.0.2.2 dev lan0 proto 72 table 1000 metric 30")
+            sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == declared.scope + declared.keys[0]
+            assert sign.body is not None
+            body = sign.body
+
+    run(test)
+    with LinuxHost(Paths(), TAG) as host:
+        seen = host.observe(Scope(tables=frozenset({1000}))).bulk["route"]
+        assert seen.own == {body}  # as the driver dumped it
+
+
+def test_others_routes(lan: Namespace) -> None:
+    """Those alone that take the place of one of ours, or come to stand beside it."""
+    ours = [pack_key(bytes((198, 51, 100, 0)), 24)]
+    shared = template(4, nexthops=(Nexthop("192.0.2.2"),))
+    what = followed(
+        Desired((BulkIntent("RouteList/all", batch(shared, ours), "router.yaml:1:1"),)), (), TAG
+    )
+
+    async def test() -> None:
+        async with watching(what=what) as (watch, heard):
+            lan.ip("route add 203.0.113.0/24 via 192.0.2.2")
+            lan.ip("route replace 203.0.113.0/24 via 192.0.2.3")
+            lan.ip("route append 203.0.113.0/24 via 192.0.2.4")
+            lan.ip("route del 203.0.113.0/24")
+            lan.ip(f"route add {PREFIX} via 192.0.2.9 metric 7")
+            lan.ip(f"route replace {PREFIX} via 192.0.2.9 table 100")
+            await nothing_but_the_mark(lan, heard)
+            heard_before = watch.counts.heard
+
+            lan.ip(f"route add {PREFIX} via 192.0.2.2 proto 72")
+            await heard.until(lambda sign: sign.identity == identity(PREFIX))
+            for number, verb in enumerate(("prepend", "append", "replace"), 3):
+                lan.ip(f"route {verb} {PREFIX} via 192.0.2.{number} proto static")
+                sign = await heard.until(lambda sign: sign.kind == "route")
+                assert sign.identity == identity(PREFIX)
+                assert not sign.gone
+            assert heard_before < watch.counts.heard <= heard_before + 6
+
+    run(test)
+
+
+def test_default_route_of_others_is_a_fact(lan: Namespace) -> None:
+    async def test() -> None:
+        async with watching() as (_, heard):
+            lan.ip("route add default via 192.0.2.2 proto dhcp")
+            assert (await heard.of("fact", "default route")).key == DEFAULT_ROUTE
+            lan.ip("route del default")
+            assert (await heard.of("fact", "default route")).gone
+            lan.ip("route add default via 192.0.2.2 table 100")
+            await nothing_but_the_mark(lan, heard)
+
+    run(test)
+
+
+def test_legs_of_ipv6(lan: Namespace) -> None:
+    """Only the protocol of one leg is told, and it may be the other's."""
+    shared = template(6, nexthops=(Nexthop("2001:db8::2", "lan0"),))
+    ours = [pack_key(bytes.fromhex("20010db80005") + bytes(10), 48)]
+    what = followed(
+        Desired((BulkIntent("RouteList/all", batch(shared, ours), "router.yaml:1:1"),)), (), TAG
+    )
+
+    async def test() -> None:
+        async with watching(what=what) as (_, heard):
+            lan.ip(f"-6 route add {PREFIX6} via 2001:db8::2 proto 72")
+            lan.ip(f"-6 route append {PREFIX6} via 2001:db8::3 proto static")
+            for _ in range(2):
+                sign = await heard.until(lambda sign: sign.kind == "route")
+                assert sign.identity == identity(PREFIX6, metric=1024)
+            lan.ip(f"-6 route del {PREFIX6} via 2001:db8::2")  # ours
+            sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == identity(PREFIX6, metric=1024)
+            assert sign.gone
+            # Now the other's comes first, and the delete of both is told by that one.
+            lan.ip(f"-6 route append {PREFIX6} via 2001:db8::2 proto 72")
+            await heard.until(lambda sign: sign.kind == "route")
+            lan.ip(f"-6 route del {PREFIX6}")
+            sign = await heard.until(lambda sign: sign.kind == "route")
+            assert sign.identity == identity(PREFIX6, metric=1024)
+            assert sign.gone
+            lan.ip(f"-6 route replace {PREFIX6} via 2001:db8::9 proto static")
+            lan.ip(f"-6 route replace {PREFIX6} via 2001:db8::8 proto static")
+            await heard.until(lambda sign: sign.identity == identity(PREFIX6, metric=1024))
+
+    run(test)
+
+
+def test_adopted_route(lan: Namespace) -> None:
+    """It carries the tag of whoever made it."""
+    fields: Fields = {"destination": PREFIX, "table": 254, "metric": 0, "protocol": 4}
+    claim = Claim(Key("route", PREFIX), ("x",), Provenance.ADOPTED, ClaimState.OWNED, fields, "", 1)
+
+    async def test() -> None:
+        async with watching(what=followed(Desired(()), [claim], TAG)) as (_, heard):
+            lan.ip(f"route add {PREFIX} via 192.0.2.2 proto static")
+            lan.ip("route add 203.0.113.0/24 via 192.0.2.2 proto static")
+            lan.ip(f"route del {PREFIX}")
+            signs = [await heard.next() for _ in range(2)]
+            assert [(sign.identity, sign.gone) for sign in signs] == [
+                (identity(PREFIX), False),
+                (identity(PREFIX), True),
+            ]
+
+    run(test)

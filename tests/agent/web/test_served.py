@@ -1,0 +1,142 @@
+"""What is answered on the local address, by plain HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+
+import pytest
+
+from holdfast.agent.web.address import parse_listen
+from tests.agent.street import until
+from tests.agent.web.conftest import Scene
+
+
+def get(path: str, method: str = "GET", host: str = "127.0.0.1:9473") -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
+    connection.putrequest(method, path, skip_host=True)
+    connection.putheader("Host", host)
+    connection.endheaders()
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def test_health_and_metrics(scene: Scene) -> None:
+    assert get("/healthz") == (200, "ok\n")
+    assert get("/readyz") == (200, "ok\n")
+    status, text = get("/metrics")
+    assert status == 200
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert values['holdfast_resources{phase="Healthy"}'] == "3.0"
+    assert values['holdfast_resources{phase="Pending"}'] == "1.0"
+    assert float(values["holdfast_passes_total"]) >= 1
+    assert float(values["holdfast_events_total"]) >= 3
+    before = float(values.get('holdfast_signs_total{kind="route"}', 0))
+    scene.netns.ip("route del 203.0.113.0/24")
+    scene.daemon.wait_for("repaired")
+    text = get("/metrics")[1]
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert float(values['holdfast_signs_total{kind="route"}']) > before
+
+
+def test_not_ready_without_a_valid_file(scene: Scene) -> None:
+    scene.daemon.end()
+    scene.file.write_text("kind: Nonsense\n")
+    (scene.root / "var/lib/holdfast/state.db").unlink()
+    from tests.agent.daemon import serve
+
+    with serve(scene.root, scene.file) as daemon:
+        daemon.wait_for("was never valid")
+        until(lambda: _answers(), "an answer")
+        assert get("/healthz")[0] == 200
+        status, text = get("/readyz")
+        assert status == 503
+        assert "no pass" in text
+        assert get("/")[0] == 200
+
+
+def _answers() -> bool:
+    try:
+        get("/healthz")
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("scene")
+def test_nothing_can_be_changed_and_nobody_else_can_read() -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert get("/api/v1/status", method)[0] == 405
+    assert get("/", host="evil.example:9473")[0] == 421
+    assert get("/", host="127.0.0.1:9473.evil.example")[0] == 421
+    assert get("/", host="localhost:9473")[0] == 200
+    assert get("/static/../app.py")[0] == 404
+    assert get("/static/..%2fapp.py")[0] == 404
+    assert get("/generations/99")[0] == 404
+    assert get("/generations/x")[0] == 404
+    assert get("/nothing")[0] == 404
+    assert get("/api/v1/events/stream?after=x")[0] == 400
+
+
+@pytest.mark.usefixtures("scene")
+def test_documents() -> None:
+    status = json.loads(get("/api/v1/status")[1])
+    assert status["counts"] == {"Healthy": 3, "Pending": 1}
+    assert status["pass"]["count"] >= 1
+    assert json.loads(get("/api/v1/plan")[1])["operations"] == []
+    events = json.loads(get("/api/v1/events?kind=created")[1])["events"]
+    assert {one["kind"] for one in events} == {"created"}
+    assert json.loads(get("/api/v1/generations")[1])["generations"][0]["number"] == 1
+
+
+def _stream_status() -> int:
+    """Without reading what never ends."""
+    connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
+    connection.request("GET", "/api/v1/events/stream")
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_streams_that_nobody_reads(scene: Scene) -> None:
+    """They hold nothing up; those above the limit are refused."""
+    idle: list[socket.socket] = []
+    try:
+        for _ in range(16):
+            sock = socket.create_connection(("127.0.0.1", 9473))
+            sock.sendall(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n\r\n")
+            idle.append(sock)
+        until(lambda: _stream_status() == 503, "the limit")
+        for _ in range(30):
+            scene.netns.ip("route del 203.0.113.0/24")
+            until(lambda: "203.0.113.0/24" in scene.netns.ip("route"), "the repair")
+            time.sleep(0.02)
+        assert get("/healthz") == (200, "ok\n")
+    finally:
+        for sock in idle:
+            sock.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0.0.0.0:9473", "not an address of the loopback"),
+        ("192.0.2.1:80", "not an address of the loopback"),
+        ("[::]:9473", "not an address of the loopback"),
+        ("localhost:9473", "not an IP address"),
+        ("127.0.0.1", "not an address and port"),
+        ("127.0.0.1:0", "not an address and port"),
+        ("127.0.0.1:99999", "not an address and port"),
+    ],
+)
+def test_only_local_addresses(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_listen(text)
+
+
+def test_ipv6() -> None:
+    assert parse_listen("[::1]:9473").shown == "[::1]:9473"

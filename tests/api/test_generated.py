@@ -1,0 +1,154 @@
+"""The generated messages and the reference page are those of the schema.
+
+`python -m tests.api.test_generated` writes them again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+    MethodOptions,
+    ServiceDescriptorProto,
+)
+
+from holdfast.api.calls import CALLS
+from holdfast.api.server import ANSWERS
+
+TREE = Path(__file__).parents[2]
+SOURCE = TREE / "src"
+SCHEMA = "holdfast/api/holdfast.proto"
+MESSAGES = ("holdfast/api/holdfast_pb2.py", "holdfast/api/holdfast_pb2.pyi")
+PAGE = TREE / "docs" / "reference" / "api.md"
+_PACKAGE = ".holdfast.v1."
+
+
+def generate(folder: Path) -> None:
+    plugin = Path(sys.executable).parent / "protoc-gen-mypy"
+    protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-I{SOURCE}"]
+    messages = [f"--plugin=protoc-gen-mypy={plugin}", f"--python_out={folder}"]
+    described = [f"--descriptor_set_out={folder}/described", "--include_source_info"]
+    command = [*protoc, *messages, f"--mypy_out=quiet:{folder}", *described, SCHEMA]
+    subprocess.run(command, check=True)
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("protoc")
+    generate(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_those_of_the_schema(generated: Path, name: str) -> None:
+    assert (SOURCE / name).read_text() == (generated / name).read_text()
+
+
+def test_the_page_is_that_of_the_schema(generated: Path) -> None:
+    assert PAGE.read_text() == page(generated / "described")
+
+
+def test_every_call_has_an_answer() -> None:
+    assert list(ANSWERS) == list(CALLS)
+
+
+def page(described: Path) -> str:
+    found = FileDescriptorSet.FromString(described.read_bytes()).file[0]
+    return "\n".join(_Page(found).lines()) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    file: FileDescriptorProto
+
+    def lines(self) -> Iterator[str]:
+        yield "# API"
+        yield ""
+        yield "<!-- Written by `python -m tests.api.test_generated` from the schema. -->"
+        yield ""
+        yield from self._said(12, detached=True).splitlines()
+        yield ""
+        yield f"The schema: [`src/{SCHEMA}`](../../src/{SCHEMA})."
+        for number, service in enumerate(self.file.service):
+            yield from self._service(number, service)
+        yield ""
+        yield "## Messages"
+        for number, message in enumerate(self.file.message_type):
+            yield from self._message(number, message)
+
+    def _service(self, number: int, service: ServiceDescriptorProto) -> Iterator[str]:
+        yield ""
+        yield f"## {service.name}"
+        yield ""
+        yield self._said(6, number)
+        yield ""
+        yield "| call | asks with | answers | reads | |"
+        yield "|---|---|---|---|---|"
+        for index, method in enumerate(service.method):
+            level = method.options.idempotency_level
+            reads = "yes" if level == MethodOptions.NO_SIDE_EFFECTS else ""
+            answer = _linked(method.output_type) + (", many" if method.server_streaming else "")
+            said = self._said(6, number, 2, index)
+            cells = (f"`{method.name}`", _linked(method.input_type), answer, reads, said)
+            yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
+
+    def _message(self, number: int, message: DescriptorProto) -> Iterator[str]:
+        yield ""
+        yield f"### {message.name}"
+        said = self._said(4, number)
+        if said:
+            yield ""
+            yield said
+        if message.field:
+            yield ""
+            yield "| field | type | |"
+            yield "|---|---|---|"
+        maps = {f"{_PACKAGE}{message.name}.{n.name}": n for n in message.nested_type}
+        for index, field in enumerate(message.field):
+            about = " ".join(self._said(4, number, 2, index).split())
+            yield f"| `{field.name}` | {_type(field, maps)} | {about} |"
+
+    def _said(self, *path: int, detached: bool = False) -> str:
+        for place in self.file.source_code_info.location:
+            if list(place.path) == list(path):
+                text = place.leading_comments
+                if detached and not text:
+                    text = "".join(place.leading_detached_comments)
+                return "\n".join(line.strip() for line in text.strip().splitlines())
+        return ""
+
+
+def _type(field: FieldDescriptorProto, maps: dict[str, DescriptorProto]) -> str:
+    if field.type_name in maps:
+        key, value = maps[field.type_name].field
+        return f"map of {_type(key, {})} to {_type(value, {})}"
+    name = (
+        _linked(field.type_name)
+        if field.type_name
+        else FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
+    )
+    return f"list of {name}" if field.label == FieldDescriptorProto.LABEL_REPEATED else name
+
+
+def _linked(name: str) -> str:
+    short = name.removeprefix(_PACKAGE)
+    return f"[{short}](#{short.lower()})"
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as made:
+        generate(Path(made))
+        for each in MESSAGES:
+            (SOURCE / each).write_text((Path(made) / each).read_text())
+        PAGE.write_text(page(Path(made) / "described"))

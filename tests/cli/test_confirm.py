@@ -1,0 +1,131 @@
+"""Confirm or revert, with nothing but the command line: no daemon runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.cli import main
+from tests.cli import confirm_scene as scene
+from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.namespace import Namespace
+
+
+@pytest.fixture
+def router(holdfast: Holdfast, netns: Namespace) -> Iterator[Namespace]:
+    """As BEFORE says, and something foreign beside it."""
+    with scene.router(holdfast, netns):
+        yield netns
+
+
+def test_nobody_confirms(holdfast: Holdfast, router: Namespace) -> None:
+    before = scene.state(holdfast, router)
+    done = holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "4s")
+    assert "waits until" in done.err
+    changed = scene.state(holdfast, router)
+    assert all(changed[part] != before[part] for part in before), "the candidate changes it all"
+    scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
+    assert scene.state(holdfast, router) == before
+
+
+def test_confirmed_in_time(holdfast: Holdfast, router: Namespace) -> None:
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "5s")
+    changed = scene.state(holdfast, router)
+    done = holdfast.ok("confirm")
+    assert done.out == "Generation 2 is confirmed.\n"
+    keepers = scene.keepers(holdfast.root)
+    scene.until(lambda: not any(map(scene.is_alive, keepers)), "its keeper ended")
+    assert scene.state(holdfast, router) == changed
+    assert holdfast.run("confirm").err.endswith(
+        "nothing waits to be confirmed; generation 2 was confirmed\n"
+    )
+
+
+def test_terminal_closed(holdfast: Holdfast, router: Namespace) -> None:
+    """Everything that hangs on the terminal ends with it, the command in the middle of its work."""
+    before = scene.state(holdfast, router)
+    scene.apply_and_hang_up(holdfast, "candidate.yaml", "3s")
+    scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
+    assert scene.state(holdfast, router) == before
+
+
+@pytest.mark.parametrize("stage", [0, 1, 5, 12])
+def test_killed_in_the_middle(holdfast: Holdfast, router: Namespace, stage: int) -> None:
+    """After the way back is stored and before the first change, and later."""
+    before = scene.state(holdfast, router)
+    arguments = ["apply", str(holdfast.folder / "candidate.yaml"), "--yes", "--confirm-within"]
+    scene.killed_at_stage(stage, lambda: main.run(["--root", str(holdfast.root), *arguments, "2s"]))
+    assert scene.waiting(holdfast.root)
+    scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
+    assert scene.state(holdfast, router) == before
+
+
+@pytest.mark.parametrize("stage", [0, 3, 8])
+def test_killed_in_the_middle_of_the_revert(
+    holdfast: Holdfast, router: Namespace, stage: int
+) -> None:
+    before = scene.state(holdfast, router)
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    scene.kill(scene.keepers(holdfast.root))
+    scene.killed_at_stage(stage, lambda: main.run(["--root", str(holdfast.root), "rollback"]))
+    assert scene.waiting(holdfast.root)
+    refused = holdfast.run("confirm")
+    assert "too late" in refused.err or "nothing waits" in refused.err
+    scene.until(lambda: not scene.waiting(holdfast.root), "reverted by the next command")
+    assert scene.state(holdfast, router) == before
+
+
+def test_keeper_killed(holdfast: Holdfast, router: Namespace) -> None:
+    """The next command that changes anything finds what is overdue; one that reads says so."""
+    before = scene.state(holdfast, router)
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "2s")
+    scene.kill(scene.keepers(holdfast.root))
+    scene.until(lambda: scene.overdue(holdfast.root), "the deadline passed")
+    assert scene.waiting(holdfast.root), "nobody kept it"
+    told = "generation 2 is overdue, as nobody confirmed it within 2s"
+    assert told in holdfast.run("status", "candidate.yaml").err
+    assert told in holdfast.run("plan", "candidate.yaml").err
+    assert scene.waiting(holdfast.root), "they only look"
+    done = holdfast.run("reconcile", "--once", str(holdfast.folder / "router.yaml"))
+    assert done.code == 0, done
+    assert "generation 2 was reverted: nobody confirmed it within 2s" in done.err
+    assert scene.state(holdfast, router) == before
+
+
+def test_drift_that_was_there_before(holdfast: Holdfast, router: Namespace) -> None:
+    """The state before is what was, not what should have been."""
+    router.ip("route del 10.8.0.0/16")
+    router.ip("addr add 10.1.0.77/16 dev lan0")
+    (holdfast.root / "etc/hosts").write_text("# edited\n127.0.0.1 localhost\n")
+    before = scene.state(holdfast, router)
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "2s")
+    scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
+    assert scene.state(holdfast, router) == before
+
+
+def test_others_write_meanwhile(holdfast: Holdfast, router: Namespace) -> None:
+    """What they made stays, and what of ours they changed is not deleted."""
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    router.ip("route add 10.55.0.0/16 via 198.51.100.254 proto static")
+    router.ip("addr add 10.2.0.77/24 dev more0")
+    (holdfast.root / "etc/resolv.conf").write_text("nameserver 192.0.2.53\n")
+    done = holdfast.ok("rollback")
+    assert "Generation 2 was reverted: it was taken back by `holdfast rollback`" in done.out
+    assert "link more0" in done.out, "it carries an address of somebody else's by now"
+    assert "10.55.0.0/16" in router.ip("route show")
+    assert "10.2.0.77/24" in router.ip("addr show dev more0")
+    assert (holdfast.root / "etc/resolv.conf").exists()
+    router.ip("addr del 10.2.0.77/24 dev more0")
+    router.ip("link del more0")
+
+
+def test_the_first_apply_of_all(holdfast: Holdfast, wan: Namespace) -> None:
+    """There is no configuration to go back to, and nothing is left."""
+    empty = wan.ip("-br addr show dev wan0"), wan.ip("-4 route show table all")
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
+    holdfast.ok("apply", "router.yaml", "--yes", "--confirm-within", "1h")
+    assert "10.1.0.0/16" in wan.ip("route show")
+    holdfast.ok("rollback")
+    assert (wan.ip("-br addr show dev wan0"), wan.ip("-4 route show table all")) == empty
+    assert scene.claims(holdfast) == {}

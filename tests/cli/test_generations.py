@@ -1,0 +1,205 @@
+"""Generations: listed, shown, compared, gone back to; and what was reverted stays out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.config.redaction import redact
+from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.namespace import Namespace
+
+PPPOE = """\
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: PPPoEInterface
+      metadata: {name: ppp}
+      spec: {interface: wan, ifname: ppp0, username: u, password: "geheim", managed: false}
+"""
+
+
+@pytest.fixture
+def three(holdfast: Holdfast, wan: Namespace) -> Namespace:
+    """Three generations, each with a route to another network."""
+    for number in (1, 2, 3):
+        holdfast.declare(WAN, WAN_ADDRESS, route("a", f"10.{number}.0.0/16"))
+        holdfast.ok("apply", "router.yaml", "--yes")
+    return wan
+
+
+def test_list(holdfast: Holdfast, three: Namespace) -> None:  # noqa: ARG001 (made)
+    file = holdfast.folder / "router.yaml"
+    found = holdfast.ok("generations", "list", "-o", "json").json["generations"]
+    assert [(one["number"], one["state"]) for one in found] == [
+        (3, "converged"),
+        (2, "converged"),
+        (1, "converged"),
+    ]
+    assert [one["path"] for one in found[0]["files"]] == [str(file)]
+    lines = holdfast.ok("generations").out.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["3", "converged"],
+        ["2", "converged"],
+        ["1", "converged"],
+    ]
+
+
+def test_nothing_was_applied(holdfast: Holdfast) -> None:
+    assert holdfast.ok("generations").out == "Nothing was applied yet.\n"
+    assert holdfast.run("generations", "diff", "1").code == 4
+    assert holdfast.run("rollback", "--yes").code == 4
+
+
+def test_show_and_diff(holdfast: Holdfast, three: Namespace) -> None:  # noqa: ARG001 (made)
+    file = holdfast.folder / "router.yaml"
+    shown = holdfast.ok("generations", "show", "2")
+    assert "destination: 10.2.0.0/16" in shown.out
+    changed = [
+        line
+        for line in holdfast.ok("generations", "diff", "1", "3").out.splitlines()
+        if line.startswith(("+", "-"))
+    ]
+    assert changed[:2] == [f"--- {file} (generation 1)", f"+++ {file} (generation 3)"]
+    assert ["10.1.0.0/16" in changed[2], "10.3.0.0/16" in changed[3]] == [True, True]
+    assert holdfast.ok("generations", "diff", "2", "2").out == ""
+    assert holdfast.ok("generations", "diff", "1", "-o", "json").json["after"] == 3
+    missing = holdfast.run("generations", "show", "9")
+    assert (missing.code, "there is no generation 9" in missing.err) == (5, True)
+
+
+def test_secrets_are_not_shown(holdfast: Holdfast, wan: Namespace) -> None:  # noqa: ARG001 (made)
+    path = holdfast.declare(WAN, WAN_ADDRESS)
+    text = path.read_text() + PPPOE
+    path.write_text(text)
+    holdfast.run("apply", "router.yaml", "--yes")
+    path.write_text(text.replace("geheim", "anders"))
+    holdfast.run("apply", "router.yaml", "--yes")
+    said = "".join(
+        holdfast.ok("generations", *words).out
+        for words in (("show", "1"), ("show", "1", "-o", "json"), ("diff", "1", "2"))
+    )
+    assert "geheim" not in said
+    assert "anders" not in said
+    assert f"{path}: they differ in what is not shown" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("password: |\n  two\n  lines\nuser: me\n", "password: (not shown)\nuser: me\n"),
+        ("{presharedKey: abc, a: 1}\n", "{presharedKey: (not shown), a: 1}\n"),
+        ('{"token": "a\\"b", "x": [1]}\n', '{"token": (not shown), "x": [1]}\n'),
+        ("passwordFile: here\n", "passwordFile: here\n"),
+        ("clientSecret: {file: x, y: z}\n", "clientSecret: (not shown)\n"),
+        ("ä: ö\npsk: 1  # why\n", "ä: ö\npsk: (not shown)  # why\n"),
+        ("broken: [\npassword: abc\n", "broken: [\npassword: (not shown)\n"),
+    ],
+)
+def test_redaction(text: str, shown: str) -> None:
+    assert redact(text) == shown
+
+
+def test_rollback(holdfast: Holdfast, three: Namespace) -> None:
+    file = holdfast.folder / "router.yaml"
+    done = holdfast.ok("rollback", "--yes")
+    assert f"{file} is as in generation 2 again" in done.err
+    assert "10.2.0.0/16" in three.ip("route show")
+    assert "10.2.0.0/16" in file.read_text()
+    holdfast.ok("rollback", "--to", "1", "--yes")
+    assert "10.1.0.0/16" in three.ip("route show")
+    assert holdfast.ok("plan", "router.yaml").out.startswith("Plan: nothing to do")
+
+
+def test_rollback_loses_no_edits(holdfast: Holdfast, three: Namespace) -> None:
+    file = holdfast.folder / "router.yaml"
+    file.write_text(file.read_text() + "# not applied yet\n")
+    refused = holdfast.run("rollback", "--yes")
+    assert refused.code == 4
+    assert "was edited and never applied" in refused.err
+    assert "10.3.0.0/16" in three.ip("route show")
+    assert "not applied yet" in file.read_text()
+    holdfast.ok("rollback", "--yes", "--overwrite")
+    assert "10.2.0.0/16" in three.ip("route show")
+
+
+def test_rollback_asks(holdfast: Holdfast, three: Namespace) -> None:
+    refused = holdfast.run("rollback")
+    assert (refused.code, "add --yes" in refused.err) == (4, True)
+    assert "10.3.0.0/16" in three.ip("route show")
+    assert "10.3.0.0/16" in (holdfast.folder / "router.yaml").read_text()
+
+
+def test_rollback_to_what_the_file_was_removed_of(holdfast: Holdfast, three: Namespace) -> None:
+    (holdfast.folder / "router.yaml").unlink()
+    holdfast.ok("rollback", "--to", "3", "--yes")
+    assert "10.3.0.0/16" in three.ip("route show")
+    assert (holdfast.folder / "router.yaml").stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_else_while_one_waits(holdfast: Holdfast, three: Namespace) -> None:
+    candidate = (WAN, WAN_ADDRESS, route("a", "10.9.0.0/16"))
+    holdfast.declare(*candidate, file="candidate.yaml")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    for words in (
+        ("apply", "router.yaml", "--yes"),
+        ("apply", "candidate.yaml", "--yes"),
+        ("reconcile", "--once", "router.yaml"),
+        ("adopt", "--apply", "router.yaml"),
+        ("forget", "address", "192.0.2.1/24 dev wan0"),
+        ("rollback", "--to", "1", "--yes"),
+    ):
+        refused = holdfast.run(*words)
+        assert refused.code == 4, words
+        assert "generation 4 waits to be confirmed until" in refused.err, words
+    assert holdfast.run("confirm", "3").code == 4
+    assert "10.9.0.0/16" in three.ip("route show")
+    states = [one["state"] for one in entries(holdfast)]
+    assert states == ["converged", "converged", "converged", "converged"]
+    assert entries(holdfast)[0]["confirm"]["state"] == "open"
+    holdfast.ok("confirm", "4")
+    assert entries(holdfast)[0]["confirm"]["state"] == "confirmed"
+    assert "confirmed" in holdfast.ok("generations").out.splitlines()[0]
+
+
+def test_what_was_reverted_is_latched(holdfast: Holdfast, three: Namespace) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.9.0.0/16"), file="candidate.yaml")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    holdfast.ok("rollback")
+    assert "10.3.0.0/16" in three.ip("route show")
+    assert entries(holdfast)[0]["state"] == "reverted"
+    first = holdfast.ok("generations").out.splitlines()[0]
+    assert "reverted: it was taken back by `holdfast rollback`" in first
+    # Also by another name.
+    (holdfast.folder / "router.yaml").write_bytes((holdfast.folder / "candidate.yaml").read_bytes())
+    refused = holdfast.run("reconcile", "--once", "router.yaml")
+    assert refused.code == 4
+    assert "this very configuration was reverted (generation 4: it was taken back" in refused.err
+    assert "10.3.0.0/16" in three.ip("route show")
+    holdfast.ok("ledger", "export", "backup.json")
+    for path in (holdfast.root / "var/lib/holdfast").glob("state.db*"):
+        path.unlink()
+    holdfast.ok("ledger", "import", "backup.json")
+    assert holdfast.run("reconcile", "--once", "router.yaml").code == 4, "kept in an export"
+    holdfast.ok("apply", "router.yaml", "--yes")
+    assert "10.9.0.0/16" in three.ip("route show")
+    holdfast.ok("reconcile", "--once", "router.yaml")
+
+
+def test_a_repair_is_no_trial(holdfast: Holdfast, three: Namespace) -> None:
+    three.ip("route del 10.3.0.0/16")
+    done = holdfast.ok("apply", "router.yaml", "--yes", "--confirm-within", "1h")
+    assert "Nothing waits to be confirmed" in done.err
+    assert "10.3.0.0/16" in three.ip("route show")
+    assert holdfast.run("confirm").code == 4
+
+
+@pytest.mark.parametrize("within", ["0s", "2", "25h", "soon"])
+def test_times_that_will_not_do(holdfast: Holdfast, within: str) -> None:
+    assert holdfast.run("apply", "x.yaml", "--yes", "--confirm-within", within).code == 64
+
+
+def entries(holdfast: Holdfast) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = holdfast.ok("generations", "list", "-o", "json").json[
+        "generations"
+    ]
+    return found

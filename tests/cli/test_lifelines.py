@@ -1,0 +1,125 @@
+"""What worked before a change on trial has to work after it, or the change is taken back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.agent.confirm import lifelines
+from holdfast.agent.confirm.lifelines import Lifeline
+from tests.cli import confirm_scene as scene
+from tests.cli.conftest import HEAD, Holdfast
+from tests.firewall.hosts import Host, new_host
+from tests.namespace import Namespace
+
+WAN = "net Interface wan {ifname: wan0, adminUp: true}"
+ADDRESS = "net IPv4StaticAddress wan {interface: wan, address: 192.0.2.1/24}"
+OTHER = "net IPv4StaticAddress wan {interface: wan, address: 192.0.3.1/24}"
+BESIDE = "net IPv4StaticAddress beside {interface: wan, address: 192.0.3.1/24}"
+DEFAULT = "net IPv4Route default {destination: 0.0.0.0/0, gateway: 192.0.2.254}"
+MOVED = "net IPv4Route default {destination: 0.0.0.0/0, gateway: 192.0.2.253}"
+AWAY = "net IPv4Route away {destination: 198.51.100.0/24, type: blackhole}"
+TARGETS = HEAD.replace("spec:\n", "spec:\n  confirm: {targets: ['198.51.100.9:7', 198.51.100.9]}\n")
+TAG = 72
+
+
+@pytest.fixture
+def provider(holdfast: Holdfast, netns: Namespace) -> Iterator[Host]:
+    """It is two gateways, and leads to a server. The router reaches both by what is declared."""
+    with new_host() as host:
+        netns.ip(
+            f"link add wan0 type veth peer name isp0 netns /proc/{os.getpid()}/fd/{host.namespace}"
+        )
+        host.ip(
+            "link set isp0 up",
+            "addr add 192.0.2.254/24 dev isp0",
+            "addr add 192.0.2.253/24 dev isp0",
+            "addr add 198.51.100.9/32 dev lo",
+        )
+        declare(holdfast, "router.yaml", WAN, ADDRESS, DEFAULT)
+        holdfast.ok("apply", "router.yaml", "--yes")
+        yield host
+
+
+def declare(holdfast: Holdfast, name: str, *resources: str, head: str = HEAD) -> None:
+    (holdfast.folder / name).write_text(scene.document(resources, head))
+
+
+def on_trial(holdfast: Holdfast, **environment: str) -> tuple[int, str]:
+    arguments = ("apply", "candidate.yaml", "--yes", "--allow-lockout", "--confirm-within", "1h")
+    done = holdfast.run(*arguments, **environment)
+    return done.code, done.err
+
+
+@pytest.mark.usefixtures("provider")
+def test_default_gateway(holdfast: Holdfast, netns: Namespace) -> None:
+    before = netns.ip("route show")
+    declare(holdfast, "candidate.yaml", WAN, OTHER)
+    code, said = on_trial(holdfast)
+    assert code == 1
+    assert "does not any more: the IPv4 default gateway: there is none" in said
+    assert "generation 2 was reverted: the IPv4 default gateway: there is none" in said
+    assert not scene.waiting(holdfast.root)
+    assert netns.ip("route show") == before
+
+
+def test_another_default_gateway_will_do(holdfast: Holdfast, provider: Host) -> None:
+    """To move it is what many changes are for."""
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, MOVED)
+    code, said = on_trial(holdfast)
+    assert (code, "Still works: the IPv4 default gateway." in said) == (0, True), said
+    holdfast.ok("rollback")
+    provider.ip("addr del 192.0.2.253/24 dev isp0")
+    code, said = on_trial(holdfast)
+    assert code == 1
+    assert "the IPv4 default gateway: no answer from 192.0.2.253" in said
+
+
+def test_configured_targets(holdfast: Holdfast, provider: Host, netns: Namespace) -> None:
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, DEFAULT, AWAY, head=TARGETS)
+    with provider.listen("198.51.100.9", 7):
+        code, said = on_trial(holdfast)
+    assert code == 1
+    assert "198.51.100.9 port 7: " in said
+    assert "198.51.100.9: " in said
+    assert "blackhole" not in netns.ip("route show")
+
+
+def test_what_failed_before_does_not_count(holdfast: Holdfast, provider: Host) -> None:
+    provider.ip("addr del 198.51.100.9/32 dev lo")
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, DEFAULT, AWAY, head=TARGETS)
+    code, said = on_trial(holdfast)
+    assert (code, "Still works: the IPv4 default gateway." in said) == (0, True), said
+    holdfast.ok("rollback")
+
+
+def test_the_operators_connection(holdfast: Holdfast, provider: Host, netns: Namespace) -> None:
+    """The way back to where the operator is goes into nothing, or the address is gone."""
+    connection = "198.51.100.9 40000 192.0.2.1 22"
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, DEFAULT, AWAY)
+    code, said = on_trial(holdfast, SSH_CONNECTION=connection)
+    assert code == 1
+    assert "the operator's connection from 198.51.100.9 to 192.0.2.1: no route leads to" in said
+    assert "blackhole" not in netns.ip("route show")
+    provider.ip("addr add 192.0.3.254/24 dev isp0")
+    gateway = "net IPv4Route default {destination: 0.0.0.0/0, gateway: 192.0.3.254}"
+    declare(holdfast, "candidate.yaml", WAN, OTHER, gateway)
+    code, said = on_trial(holdfast, SSH_CONNECTION=connection)
+    assert code == 1
+    assert "192.0.2.1 is no address of this host any more" in said
+    assert "192.0.2.1/24" in netns.ip("addr show dev wan0")
+
+
+def test_the_gateway_that_comes_back_in_time(provider: Host) -> None:
+    """Neighbours are asked for anew: one lost answer is no verdict."""
+    provider.run("nft", "add table ip cut { chain c { type filter hook input priority 0; }; }")
+    provider.run("nft", "add rule ip cut c limit rate over 20/minute burst 1 packets drop")
+    lines = lifelines.working([Lifeline("gateway", 4)], TAG) or [Lifeline("gateway", 4)]
+    assert lifelines.broken(lines, TAG, grace=scene.LONG_S) == []
+
+
+def test_lines_as_json() -> None:
+    lines = [Lifeline("operator", 6, "2001:db8::1", local="2001:db8::2", ifname="wan0")]
+    assert lifelines.from_plain(lifelines.plain(lines)) == lines

@@ -1,0 +1,216 @@
+"""A narrow pass comes to what a full one would, for what it looks at, and takes nothing away."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.engine import narrow
+from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.claim import Claim
+from holdfast.engine.driver import Scope
+from holdfast.engine.intent import Desired
+from holdfast.engine.kinds import KINDS
+from holdfast.engine.narrow import Ground, NarrowClaims, NarrowHost, Touched
+from holdfast.engine.observed import Observed
+from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.engine.planner import plan
+from holdfast.engine.policy import Policy
+from holdfast.engine.reconcile import Pass, scope
+from tests.engine import case_files
+from tests.engine.memory_host import TAGGED, MemoryHost, MemoryLedger, Object, Route
+from tests.engine.universe import PREFIXES, artifacts, desired, hosts, templates, waiting
+
+POLICY = Policy(epoch="this boot", allow_mass_delete=True)
+WHOLE = ("address", "neighbour", "route", "rule")
+
+
+def at_rest(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> Ground:
+    """A full pass, and what it leaves to stand on."""
+    numbers = itertools.count(1000)
+    nonce = lambda: str(next(numbers))  # noqa: E731 (short)
+    for _ in range(2):  # the second one finds nothing to do, and no marks of the first
+        report = Pass(wanted, host, ledger, POLICY, nonce=nonce).run(lambda _: None)
+    seen = host.observe(scope(wanted, ledger.claims()))
+    return narrow.ground(wanted, report.after, seen.sightings)
+
+
+def narrow_pass(ground: Ground, host: MemoryHost, ledger: MemoryLedger, touched: Touched) -> Pass:
+    return Pass(
+        ground.part(touched),
+        NarrowHost(host, ledger, ground, touched),
+        NarrowClaims(ledger, touched),
+        POLICY,
+    )
+
+
+def full_plan(wanted: Desired, host: MemoryHost, claims: dict[Key, Claim]) -> Plan:
+    return plan(wanted, host.observe(scope(wanted, claims)), claims, POLICY)
+
+
+def about(made: Plan, touched: Touched) -> tuple[object, ...]:
+    def mine(subject: Artifact | Batch) -> bool:
+        if isinstance(subject, Batch):
+            return subject.kind.name in touched.kinds
+        return subject.key in touched
+
+    return (
+        [_said(op) for op in made.operations if mine(op.subject)],
+        {str(one.subject) for one in made.orphans if mine(one.subject)},
+        {one.desired.key for one in made.conflicts if one.desired.key in touched},
+        {one.desired.key for one in made.candidates if one.desired.key in touched},
+        {one.key for one in (*made.pending, *made.blocked) if one.key and one.key in touched},
+    )
+
+
+def _said(op: Operation) -> object:
+    subject = op.subject
+    if isinstance(subject, Batch):
+        named: object = (subject.template, tuple(subject.keys))
+    else:
+        named = (subject.key, tuple(subject.fields.items()))
+    return op.verb, named, op.owners, op.reason, op.proof, op.changes, op.requires
+
+
+@st.composite
+def tampered(draw: st.DrawFn, host: MemoryHost) -> Touched:
+    """Others delete, change and make what they like, of some kinds."""
+    whole = draw(st.sets(st.sampled_from(WHOLE)))
+    singles: set[Key] = set()
+    for key in sorted(host.objects):
+        if key.kind not in (*whole, "file", "sysctl") or not host.objects.get(key):
+            continue
+        done = draw(st.sampled_from(["left", "left", "deleted", "changed"]))
+        if done != "left":
+            singles.add(key)
+        if done == "deleted" and not KINDS[key.kind].setting:
+            del host.objects[key]
+        elif done == "changed":
+            host.objects[key] = [_other(one) for one in host.objects[key]]
+    for one in draw(st.lists(artifacts(), max_size=3, unique_by=lambda one: one.key)):
+        if one.key in host.objects or one.key.kind not in (*whole, "file"):
+            continue
+        tagged = one.key.kind in TAGGED
+        host.put(one.key, one.fields, draw(st.sampled_from([4, 72])) if tagged else 0)
+        singles.add(one.key)
+    if "route" in whole:
+        host.routes = [one for one in host.routes if draw(st.booleans())]
+        more = st.tuples(templates, st.sampled_from(PREFIXES), st.sampled_from([4, 72]))
+        host.routes += [Route(*one) for one in draw(st.lists(more, max_size=2, unique=True))]
+    # Some signs name what they are about, and some only its kind.
+    return narrow.touch(singles, whole & {"route"} if draw(st.booleans()) else whole)
+
+
+def _other(one: Object) -> Object:
+    changed = {
+        name: {"mac": "02::9", "sha256": "cc", "value": "7", "scope": "host"}.get(name, value)
+        for name, value in one.fields.items()
+    }
+    return Object(changed, one.protocol, one.group)
+
+
+@given(desired(), hosts(), st.data())
+@settings(max_examples=400, deadline=None)
+def test_it_plans_what_a_full_pass_would(
+    wanted: Desired, host: MemoryHost, data: st.DataObject
+) -> None:
+    ledger = MemoryLedger()
+    if data.draw(st.booleans()):
+        wanted = data.draw(waiting(wanted))
+    ground = at_rest(wanted, host, ledger)
+    touched = data.draw(tampered(host))
+    whole = full_plan(wanted, host, ledger.claims())
+    part = narrow_pass(ground, host, ledger, touched).plan()
+    assert about(part, touched) == about(whole, touched)
+    # Nothing but what was touched is spoken of.
+    assert about(part, touched)[0] == [_said(op) for op in part.operations]
+    left = narrow.joined(ground.plan, part, touched)
+    if any(key.kind == "address" for key in touched.keys):
+        return  # one of others' may speak against one that was not touched
+    assert {_text(op) for op in left.operations} == {_text(op) for op in whole.operations}
+
+
+def _text(op: Operation) -> str:
+    return f"{op.verb} {_said(op)}"
+
+
+@given(desired(), hosts(), st.data())
+@settings(max_examples=300, deadline=None)
+def test_carried_out_it_leaves_what_a_full_one_leaves(
+    wanted: Desired, host: MemoryHost, data: st.DataObject
+) -> None:
+    ledger = MemoryLedger()
+    ground = at_rest(wanted, host, ledger)
+    touched = data.draw(tampered(host))
+    numbers = itertools.count(5000)
+    run = narrow_pass(ground, host, ledger, touched)
+    run.nonce = lambda: str(next(numbers))
+    refused: list[str] = []
+
+    def approve(first: Plan) -> None:
+        refused.append(narrow.too_much(first))
+        if refused[0]:
+            raise RuntimeError
+
+    before = list(host.log)
+    try:
+        report = run.run(approve)
+    except RuntimeError:
+        assert host.log == before
+        return
+    assert not any(op.verb in (Verb.DELETE, Verb.REPLACE) for op in report.before.changes)
+    after = full_plan(wanted, host, ledger.claims())
+    assert not [op for op in after.changes if op.kind in touched.all_kinds]
+
+
+class Strict(MemoryHost):
+    """Fails where it is asked for more than was touched."""
+
+    asked: frozenset[str] | None = None
+
+    def observe(self, scope: Scope) -> Observed:
+        self.asked = scope.kinds
+        return super().observe(scope)
+
+
+def test_only_what_was_touched_is_looked_at() -> None:
+    host = Strict()
+    host.put(Key("sysctl", "net.0"), {"value": "0"})
+    ground = narrow.ground(Desired(()), Plan(()), {})
+    touched = narrow.touch({Key("sysctl", "net.0"), Key("file", "/etc/1")})
+    narrow_pass(ground, host, MemoryLedger(), touched).plan()
+    assert host.asked == frozenset({"sysctl", "file"})
+
+
+def test_what_it_leaves_to_a_full_pass() -> None:
+    ground = narrow.ground(Desired(()), Plan(()), {})
+    links = narrow.touch({Key("link", "br0")})
+    assert "link" in narrow.objection(links, ground, {}, "")
+    assert not narrow.objection(narrow.touch(set(), ["rule"]), ground, {}, "")
+    blind = narrow.ground(Desired(()), Plan((), unknown=(("rule", "lost"),)), {})
+    assert narrow.objection(narrow.touch(set(), ["rule"]), blind, {}, "")
+    gone = Artifact(Key("rule", "1: from all lookup 9"), {})
+    assert narrow.too_much(Plan((Operation(Verb.DELETE, gone, (), "an orphan"),)))
+    assert not narrow.too_much(Plan((Operation(Verb.CREATE, gone, (), "missing"),)))
+
+
+@pytest.mark.parametrize("name", case_files.names())
+def test_cases_of_the_planner(name: str) -> None:
+    """Each kind of a case by itself, while nothing else is to be done in it."""
+    case = case_files.load(name)
+    whole = plan(case.desired, case.observed, case.claims, case.policy)
+    ground = narrow.ground(case.desired, whole, case.observed.sightings)
+    for kind in sorted(narrow.ALONE):
+        touched = narrow.touch((), [kind])
+        others_change = any(op.kind != kind for op in whole.changes)
+        if others_change or narrow.objection(touched, ground, case.claims, case.policy.epoch):
+            continue
+        seen = {key: many for key, many in case.observed.sightings.items() if key.kind == kind}
+        bulk = {one: many for one, many in case.observed.bulk.items() if one == kind}
+        claims = {key: claim for key, claim in case.claims.items() if key in touched}
+        observed = Observed(seen, bulk, standing=ground.standing)
+        part = plan(ground.part(touched), observed, claims, case.policy)
+        assert about(part, touched) == about(whole, touched), kind

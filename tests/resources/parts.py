@@ -1,0 +1,35 @@
+"""Parts for tests, with as little writing as possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.config.part import Directive, Part, Target
+from holdfast.resources import registry
+
+NOW = 1_000_000.0
+
+
+def raw(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": registry.api_versions(kind)[0],
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def mask(kind: str, name: str, reason: str = "", version: str = "") -> Directive:
+    return Directive("mask", Target(version or registry.api_versions(kind)[0], kind, name), reason)
+
+
+def part(
+    source: str,
+    *resources: dict[str, Any],
+    masks: tuple[Directive, ...] = (),
+    generation: int = 1,
+    lasts: float | None = 300.0,
+    observed: float = NOW,
+) -> Part:
+    end = None if lasts is None else observed + lasts
+    return Part(source, generation, observed, end, resources, masks)

@@ -1,0 +1,195 @@
+"""What holds of every merge, whatever sources contribute."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.config.part import Directive, Part
+from holdfast.resources.effective import Effective, merge
+from holdfast.resources.router import Router
+from tests.resources.parts import NOW, mask, part, raw
+from tests.resources.routers import load
+
+SOURCES = ("Manager/main", "Owner/a", "Owner/b", "Plugin/bound", "Plugin/unbound")
+NAMES = ("one", "two", "three")
+TARGETS = [
+    {"apiVersion": "net.holdfast.dev/v1alpha1", "kind": kind, "name": name}
+    for kind, name in (("IPv4Route", "one"), ("IPv4Route", "two"), ("Interface", "lan"))
+]
+
+
+@pytest.fixture(scope="module")
+def startup(tmp_path_factory: pytest.TempPathFactory) -> Router:
+    folder: Path = tmp_path_factory.mktemp("merge")
+    allow = [
+        {"source": source, "operations": ["mask"], "targets": TARGETS}
+        for source in ("Owner/a", "Plugin/bound")
+    ]
+    return load(
+        folder,
+        ("Interface", "lan", {"ifname": "eth0"}),
+        ("IPv4StaticAddress", "lan", {"interface": "lan", "address": "192.0.2.1/24"}),
+        ("IPv4Route", "one", {"destination": "10.1.0.0/16", "gateway": "192.0.2.2"}),
+        ("IPv4Route", "two", {"destination": "10.2.0.0/16", "gateway": "192.0.2.2"}),
+        ("Plugin", "bound", {"executable": "/bin/true"}),
+        ("DynamicConfigSource", "bound", {"pluginRef": "bound", "ttl": "90s"}),
+        ("DynamicOverridePolicy", "all", {"allow": allow}),
+    )
+
+
+def _route(name: str, net: int, gateway: int) -> dict[str, Any]:
+    spec = {"destination": f"10.{net}.0.0/16", "gateway": f"192.0.2.{gateway}"}
+    return raw("IPv4Route", name, spec)
+
+
+resources = st.one_of(
+    st.builds(
+        _route, st.sampled_from(("one", "x", "y", "z")), st.integers(1, 4), st.integers(2, 3)
+    ),
+    st.builds(
+        lambda name, link: raw(
+            "IPv4StaticAddress", name, {"interface": link, "address": "10.9.0.1/24"}
+        ),
+        st.sampled_from(("p", "q")),
+        st.sampled_from(("lan", "dmz", "nowhere")),
+    ),
+    st.just(raw("Interface", "dmz", {"ifname": "eth1"})),
+    st.just({"kind": "Bogus"}),
+    st.just(raw("DynamicOverridePolicy", "mine", {"allow": []})),
+)
+masks = st.one_of(
+    st.sampled_from(("one", "two", "three")).map(
+        lambda name: mask("IPv4Route", name, f"no {name}")
+    ),
+    st.just(mask("Interface", "lan")),
+    st.just(Directive("mask", mask("IPv4Route", "one").target._replace(kind="Bogus"))),
+)
+
+
+@st.composite
+def some_parts(draw: Callable[[Any], Any]) -> list[Part]:
+    identities = draw(
+        st.lists(st.tuples(st.sampled_from(SOURCES), st.integers(1, 3)), max_size=6, unique=True)
+    )
+    return [
+        part(
+            source,
+            *draw(st.lists(resources, max_size=3)),
+            masks=tuple(draw(st.lists(masks, max_size=2))),
+            generation=generation,
+            lasts=draw(st.sampled_from((None, 10.0, 60.0, 600.0))),
+            observed=NOW - draw(st.sampled_from((0.0, 30.0))),
+        )
+        for source, generation in identities
+    ]
+
+
+def told(merged: Effective) -> tuple[object, ...]:
+    """All that a merge says; only indices may be others, as they count rejected parts too."""
+    return (
+        [(one.id, one.spec, one.place, one.part) for one in merged.router.resources],
+        merged.router.files,
+        merged.suppressed,
+        [(one.part.ref, one.directive, one.reason) for one in merged.ignored],
+        merged.active,
+    )
+
+
+@given(some_parts(), st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_the_order_in_which_parts_come_is_no_matter(
+    startup: Router, parts: list[Part], random: Random
+) -> None:
+    shuffled = parts[:]
+    random.shuffle(shuffled)
+    assert merge(startup, shuffled, NOW) == merge(startup, parts, NOW)
+
+
+@given(some_parts())
+@settings(max_examples=150, deadline=None)
+def test_what_is_rejected_over_or_replaced_leaves_no_trace(
+    startup: Router, parts: list[Part]
+) -> None:
+    merged = merge(startup, parts, NOW)
+    kept = {one.ref for one in merged.active}
+    alone = merge(startup, [one for one in parts if one.ref in kept], NOW)
+    assert told(alone) == told(merged)
+    assert not alone.rejected
+    for one in merged.rejected:
+        assert one.reasons
+        assert told(merge(startup, [p for p in parts if p.source != one.part.source], NOW)) == told(
+            merged
+        )
+
+
+@given(some_parts())
+@settings(max_examples=100, deadline=None)
+def test_each_part_in_force_is_there_whole_and_nothing_else(
+    startup: Router, parts: list[Part]
+) -> None:
+    merged = merge(startup, parts, NOW)
+    declared = [one.id for one in merged.router.resources]
+    assert len(declared) == len(set(declared))
+    contributed = [
+        f"{r['kind']}/{r['metadata']['name']}" for p in merged.active for r in p.resources
+    ]
+    assert [one.id for one in merged.added] == contributed
+    hidden = {one.resource.id for one in merged.suppressed}
+    assert set(declared) == ({one.id for one in startup.resources} - hidden) | set(contributed)
+    for one in merged.active:
+        assert not one.expired(NOW)
+        assert one.generation == max(p.generation for p in parts if p.source == one.source)
+        assert one.source != "Plugin/unbound"
+    sources = [one.source for one in merged.active]
+    assert sources == sorted(set(sources))
+
+
+@given(some_parts(), st.floats(0, 700))
+@settings(max_examples=100, deadline=None)
+def test_nothing_changes_before_the_next_change(
+    startup: Router, parts: list[Part], later: float
+) -> None:
+    merged = merge(startup, parts, NOW)
+    if merged.next_change is None or NOW + later < merged.next_change:
+        assert merge(startup, parts, NOW + later) == merged
+    else:
+        assert merged.next_change > NOW
+        after = merge(startup, parts, merged.next_change)
+        assert len(after.expired) > len(merged.expired)
+    assert all(one.expired(NOW + 1000) or one.expires is None for one in merged.active)
+
+
+@given(some_parts(), some_parts())
+@settings(max_examples=150, deadline=None)
+def test_an_earlier_merge_changes_nothing(
+    startup: Router, earlier: list[Part], parts: list[Part]
+) -> None:
+    """But for the generation that places name, where the same was said again."""
+    before = merge(startup, earlier, NOW)
+    for given_parts in (parts, [replace(p, generation=p.generation + 5) for p in earlier]):
+        merged, fresh = merge(startup, given_parts, NOW, before), merge(startup, given_parts, NOW)
+        assert replace(merged, router=fresh.router, added=fresh.added) == fresh
+        assert [(one.id, one.spec) for one in merged.router.resources] == [
+            (one.id, one.spec) for one in fresh.router.resources
+        ]
+        assert merged.router.files == fresh.router.files
+
+
+@given(some_parts())
+@settings(max_examples=50, deadline=None)
+def test_what_is_given_is_never_changed(startup: Router, parts: list[Part]) -> None:
+    before, files = copy.deepcopy(parts), [replace(file) for file in startup.files]
+    resources = list(startup.resources)
+    merge(startup, parts, NOW)
+    assert parts == before
+    assert list(startup.resources) == resources
+    assert list(startup.files) == files
