@@ -84,6 +84,21 @@ def test_it_is_said_who_did_what(file: Path, root: Path, netns: Namespace) -> No
     assert "was deleted by nft (process " in table.message
 
 
+def test_others_in_the_place_of_ours(file: Path, root: Path, netns: Namespace) -> None:
+    """Theirs stays; that it is there is told once."""
+    with at_rest(netns, root, file) as daemon:
+        netns.ip(f"route replace {ROUTE} via 192.0.2.253 proto static")
+        daemon.wait_for(f"conflict: route {ROUTE} for IPv4Route/one is held by protocol static")
+        netns.ip("rule del priority 100")
+        until(lambda: "fwmark 0x7" in netns.ip("rule show"), "the rule is back")
+        assert "192.0.2.253" in netns.ip(f"route show {ROUTE}")
+        assert daemon.end() == 0
+    (conflict,) = events(root, "conflict")
+    assert conflict.subject == f"route {ROUTE}"
+    assert conflict.message == "is held by protocol static now"
+    assert isinstance(conflict.data["writer"], dict)
+
+
 def test_nothing_is_written_while_nothing_happens(file: Path, root: Path, netns: Namespace) -> None:
     """Not even by the timer: signs about nothing of ours come and go."""
     with at_rest(netns, root, file) as daemon:

@@ -71,7 +71,7 @@ def test_lease(file: Path, root: Path, netns: Namespace) -> None:
             lease(root, gateway)
             route = f"default via {gateway} dev wan0 table 111 "
             until(lambda: route in netns.ip("route show table all"), route)  # noqa: B023
-        daemon.wait_for("a lease: ", 2)
+        daemon.wait_for("a lease: ")
         assert netns.ip("route show table 111").count("default") == 1
 
 

@@ -161,7 +161,10 @@ print(json.dumps({"status": {"ttl": "5m", "resources": given,
     assert any("192.0.2.1/24" in str(operation) for operation in plan["operations"])
     assert "IPv4StaticAddress/wan" in holdfast.run("dynamic", "list").out
     write(folder, mask)
-    holdfast.run("plugin", "run", "lab")
+    done = holdfast.run("plugin", "run", "lab")
+    assert done.code == 1
+    assert "stored" in done.out
+    assert "rejected" in done.out
     listed = holdfast.run("dynamic", "list").out
     assert "DynamicOverridePolicy" in listed
     plan = holdfast.run("plan", "-o", "json").json

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.agent.fights import Fight, Fights, Undoing
 from holdfast.agent.gathered import Gathered
-from holdfast.agent.patience import MANY, Name, names_in
+from holdfast.agent.patience import MANY, Name, name_of, names_in
 from holdfast.agent.watch.sign import Writer
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact, Batch, Key
@@ -118,6 +118,27 @@ class Drift:
                 if not repaired.issuperset(names_in(op.subject)) and not self._fought(op)
             ),
             *(fight_event(fight, generation) for fight in self.fights),
+        ]
+
+    def conflicts(self, before: Before | None, left: Plan, generation: int) -> list[Event]:
+        """What others have put in the place of ours, since the last look."""
+        known = {one.desired.key for one in before.plan.conflicts} if before is not None else None
+        return [
+            Event(
+                "conflict",
+                str(one.desired.key),
+                f"is held by {one.holder or 'somebody else'} now",
+                generation,
+                {
+                    "owners": list(one.owners),
+                    "origin": one.origin,
+                    "writer": _who(
+                        self.gathered.writer(name_of(one.desired.key), one.desired.key.kind)
+                    ),
+                },
+            )
+            for one in left.conflicts
+            if known is not None and one.desired.key not in known
         ]
 
     def _is_told(self, operation: Operation) -> bool:

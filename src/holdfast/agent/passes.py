@@ -69,7 +69,7 @@ class Reconciler:
     _before: Before | None = None
     _router: Router | None = None
     _generation: int = 0
-    _outcome: str = ""
+    _recorded: tuple[int, str] = (0, "")  # generation and outcome
     _in_force: InForce = field(default_factory=InForce)
     _few: RouteChanges = field(default_factory=RouteChanges)
 
@@ -290,6 +290,7 @@ class Reconciler:
         untried = patience.still_to_do(report.after.changes, report.results, now)
         rest = replace(report, results=tuple(others))
         events = drift.events(repairs, rest, work.generation, news, now)
+        events += drift.conflicts(before, report.after, work.generation)
         events += [fight_event(over, work.generation) for over in patience.fights.over(now)]
         self._record(ledger, report, work.generation, events)
         worked = time.thread_time() - worked
@@ -308,10 +309,10 @@ class Reconciler:
         self, ledger: Ledger, report: Report, generation: int, events: Sequence[Event]
     ) -> None:
         """Nothing where nothing happened: every write wakes a disk."""
-        outcome = journal.outcome(report)
-        if events or outcome != self._outcome:
+        came_to = generation, journal.outcome(report)
+        if events or came_to != self._recorded:
             journal.keep(ledger, report, generation, events)
-            self._outcome = outcome
+            self._recorded = came_to
 
     def _begin(self, ledger: Ledger, router: Router) -> int:
         if router is not self._router or self._newest(ledger) != self._generation:

@@ -24,7 +24,10 @@ class Said:
 
 def of_pass(done: Done, causes: Sequence[str], seconds: float) -> Said:
     failed = [event for event in done.events if event.kind.endswith("-failed")]
-    happened = [line(event) for event in done.events if event not in failed]
+    # What stands in the way is said below, for as long as it does.
+    happened = [
+        line(event) for event in done.events if event not in failed and event.kind != "conflict"
+    ]
     applied = journal.applied(done.report)
     if applied and (happened or failed or not done.narrow):
         counts = ", ".join(f"{applied[verb]} {verb.past}" for verb in Verb if verb in applied)

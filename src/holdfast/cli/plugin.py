@@ -89,7 +89,7 @@ def _run(
         raise Refused(f"there is no Plugin/{name}; known are: {known}")
     runner = Runner(paths, lambda: hold(paths, "holdfast plugin run", arguments.WAIT_S))
     ran = asyncio.run(runner.run(plugins[name], effective, Trigger("manual"), dry_run=dry_run))
-    return ran.document(dry_run=dry_run), Exit.FAILED if ran.problem else Exit.OK
+    return ran.document(dry_run=dry_run), Exit.OK if ran.well else Exit.FAILED
 
 
 def _effective(paths: Paths, file: Path | None) -> Effective:
@@ -139,10 +139,12 @@ def _report(found: dict[str, Any], style: Style) -> Iterator[str]:
         return
     spec = part["spec"]
     done = "stored" if found["stored"] else "not stored (--dry-run)"
-    yield (
-        f"{found['source']}#{spec['generation']} {style(done, 'green')} {took},"
-        f" in force until {spec['expiresAt']}"
-    )
+    name = f"{found['source']}#{spec['generation']}"
+    if found["rejected"]:
+        yield f"{name} {done} {took}, and {style('rejected', 'red')}:"
+        yield from (f"  {reason}" for reason in found["rejected"])
+    else:
+        yield f"{name} {style(done, 'green')} {took}, in force until {spec['expiresAt']}"
     for one in spec["resources"]:
         yield f"  {style('+', 'green')} {one.get('kind')}/{one.get('metadata', {}).get('name')}"
     for one in spec["directives"]:

@@ -130,12 +130,15 @@ def _go_back(request: run.Request, number: int | None, *, overwrite: bool) -> in
 
 
 def _last(ledger: Ledger) -> int:
-    """The last one before the present that converged."""
+    """The last one before the present that converged and says something else: a candidate that was
+    confirmed is there twice, under its own name and in the place of the served file."""
     from holdfast.agent.confirm import stored
 
     now = stored.in_force(ledger)
     for one in ledger.generations():
         if now is not None and one.number < now.number and one.state == "converged":
+            if sorted(file.sha256 for file in one.files) == sorted(f.sha256 for f in now.files):
+                continue
             return one.number
     raise Refused("no generation before the present one converged; say which one with --to")
 

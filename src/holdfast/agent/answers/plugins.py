@@ -24,4 +24,4 @@ class PluginAnswers(Answers):
 
     async def run_plugin(self, request: pb.RunPluginRequest) -> pb.Document:
         ran = await self.loop.proposers.plugins.run(request.name, dry_run=request.dry_run)
-        return whole(ran.document(dry_run=request.dry_run), 1 if ran.problem else 0)
+        return whole(ran.document(dry_run=request.dry_run), 0 if ran.well else 1)

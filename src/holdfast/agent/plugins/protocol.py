@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.agent.plugins.redaction import redacted
+from holdfast.agent.sources import SKEW_S
 from holdfast.config.part import Directive, Part, Raw, Target
 from holdfast.resources.durations import duration
 from holdfast.resources.dynamic_config_part import DynamicConfigDirective
@@ -34,9 +35,6 @@ VERSION = "plugin.holdfast.dev/v1alpha1"
 _VERSIONS = (VERSION, "plugin.routerd.net/v1alpha1")
 REQUEST, RESULT = "PluginRequest", "PluginResult"
 LONGEST_TTL_S = 30 * 86400.0
-# Clocks differ; a plugin that claims to have looked later than this is wrong about the time, and
-# would outlive its lifetime by as much.
-MOST_SKEW_S = 5.0
 _MOST_EVENTS = 100
 
 
@@ -150,7 +148,7 @@ def read_answer(
     status = result.status
     reasons = [*_not_capable(status, frozenset(capabilities))]
     observed = now if status.observed_at is None else status.observed_at
-    if observed > now + MOST_SKEW_S:
+    if observed > now + SKEW_S:
         ahead = f"{observed - now:.0f} s ahead of this machine's clock"
         reasons.append(f"status.observedAt: lies in the future, {ahead}")
     if observed + min(status.ttl, longest) <= now:

@@ -21,7 +21,7 @@ from holdfast.config.part import Part, Raw, Target
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.resources import dynamic_target
-from holdfast.resources.effective import Effective
+from holdfast.resources.effective import Effective, merge
 from holdfast.resources.plugin import Plugin
 from holdfast.resources.resource import Resource
 from holdfast.state import plugin_runs
@@ -44,6 +44,11 @@ class Ran:
     answer: Answer | None
     stored: bool = False
     unchanged: bool = False
+    rejected: tuple[str, ...] = ()  # why the merge does not take it, where that was asked for
+
+    @property
+    def well(self) -> bool:
+        return not self.problem and not self.rejected
 
     def document(self, *, dry_run: bool) -> dict[str, Any]:
         part = self.part
@@ -52,6 +57,7 @@ class Ran:
             "source": f"Plugin/{self.plugin}",
             "dryRun": dry_run,
             "stored": self.stored,
+            "rejected": list(self.rejected),
             "outcome": {
                 "exitCode": self.outcome.status,
                 "durationMs": round(self.outcome.seconds * 1000),
@@ -145,9 +151,24 @@ class Runner:
             environment=spec.env or {},
         )
         ran = self._read(plugin, effective, outcome, previous + 1)
+        if ran.part is not None and trigger.type == "manual":
+            # Somebody waits to hear what becomes of it; the others read it in the events.
+            rejected = await asyncio.to_thread(self._judge, effective, ran.part)
+            ran = replace(ran, rejected=rejected)
         if dry_run:
             return ran
         return await asyncio.to_thread(self._record, ran, trigger, started)
+
+    def _judge(self, effective: Effective, part: Part) -> tuple[str, ...]:
+        with Ledger.read(self.paths) as ledger:
+            others = [one for one in ledger.parts(newest=True) if one.source != part.source]
+        merged = merge(effective.startup, [*others, part], self.clock())
+        return tuple(
+            reason
+            for one in merged.rejected
+            if one.part.source == part.source
+            for reason in one.reasons
+        )
 
     def _previous(self, name: str) -> int:
         with Ledger.read(self.paths) as ledger:
@@ -202,9 +223,7 @@ class Runner:
                 )
             )
             ledger.append_events(_events(ran, problem, _failed_before(ledger, ran.plugin)))
-        return Ran(
-            ran.plugin, ran.outcome, problem, ran.part, ran.answer, stored, stored and unchanged
-        )
+        return replace(ran, problem=problem, stored=stored, unchanged=stored and unchanged)
 
 
 def _failed_before(ledger: Ledger, plugin: str) -> str:

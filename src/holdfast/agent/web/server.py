@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -45,19 +46,29 @@ async def web(loop: Loop, listen: Listen, say: Callable[[str], None]) -> AsyncIt
             timeout_keep_alive=5,
         )
     )
-    task = asyncio.create_task(_serve(server, listen, say))
+    try:
+        sock = _bound(listen)
+    except OSError as error:
+        say(f"{listen.shown} cannot be listened on ({error.strerror}): no console, no metrics")
+        yield
+        return
+    task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         yield
     finally:
         server.should_exit = True
         await task
+        sock.close()
 
 
-async def _serve(server: uvicorn.Server, listen: Listen, say: Callable[[str], None]) -> None:
+def _bound(listen: Listen) -> socket.socket:
+    """Here and not in uvicorn, which ends the process where it cannot."""
+    family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        await server.serve()
-    except SystemExit:
-        # How uvicorn says that the address cannot be had.
-        say(f"{listen.shown} cannot be listened on (is it taken?): no console, no metrics")
-    except OSError as error:
-        say(f"{listen.shown} cannot be listened on: {error}")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((listen.host, listen.port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
