@@ -104,6 +104,17 @@ def test_apply_takes_what_was_just_written(holdfast: Holdfast, wan: Namespace) -
         assert "is invalid: the last good one stays in force" in holdfast.ok("top").out
 
 
+@pytest.mark.usefixtures("wan")
+def test_status_says_what_the_daemon_meets_besides(holdfast: Holdfast) -> None:
+    file = holdfast.declare(*ROUTER)
+    with daemon(holdfast, file) as served:
+        file.write_text("kind: Nonsense\n")
+        served.wait_for("the last good one stays in force")
+        done = holdfast.run("status")
+        assert done.code == 0
+        assert "is invalid: the last good one stays in force" in done.err
+
+
 def test_another_file_is_not_applied(holdfast: Holdfast, wan: Namespace) -> None:
     file = holdfast.declare(*ROUTER)
     with daemon(holdfast, file) as running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,8 @@ def command(paths: Paths, file: Path | None, output: str) -> int:
 
     with daemon.connect(paths, reads=True) as found:
         if found is not None and found.serves(file):
-            told, _ = found.status()
+            told, reply = found.status()
+            _say_troubles(reply.troubles)
         else:
             told = alone(paths, file)
     if output == "table":
@@ -35,6 +37,17 @@ def command(paths: Paths, file: Path | None, output: str) -> int:
     else:
         write(told.members(), output, sys.stdout)
     return Exit.OK if told.healthy else Exit.FAILED
+
+
+# What the table says of its resources itself.
+_SAID = ("pending:", "conflict:", "blocked:", "unknown:")
+
+
+def _say_troubles(troubles: Iterable[str]) -> None:
+    """What the daemon meets besides: a fight, a file that is not in force, a part that is not."""
+    style = Style.of(sys.stderr)
+    lines = (one for one in troubles if not one.startswith(_SAID))
+    say((f"{style('warning:', 'yellow')} {one}" for one in lines), sys.stderr)
 
 
 def alone(paths: Paths, file: Path | None) -> Status:
