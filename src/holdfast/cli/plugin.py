@@ -143,8 +143,8 @@ def _report(found: dict[str, Any], style: Style) -> Iterator[str]:
     if found["rejected"]:
         yield f"{name} {done} {took}, and {style('rejected', 'red')}:"
         yield from (f"  {reason}" for reason in found["rejected"])
-    else:
-        yield f"{name} {style(done, 'green')} {took}, in force until {spec['expiresAt']}"
+        return
+    yield f"{name} {style(done, 'green')} {took}, in force until {spec['expiresAt']}"
     for one in spec["resources"]:
         yield f"  {style('+', 'green')} {one.get('kind')}/{one.get('metadata', {}).get('name')}"
     for one in spec["directives"]:
