@@ -156,13 +156,11 @@ def test_a_writer_that_undoes_one_route_for_ever(file: Path, root: Path, netns: 
     with at_rest(netns, root, file) as daemon:
         before = foreign(netns)
         with undoing(ROUTE) as undoer:
-            began = time.time()
             until(lambda: bool(events(root, "fight")), "it is named")
             time.sleep(10)
             (fight,) = events(root, "fight")
             assert f"(process {undoer}) deletes it again and again" in fight.message
             assert fight.data["owners"] == ["IPv4Route/one"]
-            assert fight.time - began <= 10.5
             late = [one for one in events(root, "repaired") if one.time > fight.time]
             assert len(late) <= 8
             assert len(events(root, "repaired")) < 50

@@ -106,3 +106,48 @@ def test_one_that_fails_is_said_and_the_rest_stands(
     assert netns.ip_json("route show 10.5.0.0/16")
     with pytest.raises(Refused, match="there is no Plugin/other; known are: lab"):
         client.ask("Plugins.Run", pb.RunPluginRequest(name="other"), pb.Document, LONG)
+
+
+LISTENER = """\
+    - apiVersion: plugin.holdfast.dev/v1alpha1
+      kind: Plugin
+      metadata: {name: listener}
+      spec:
+        executable: /opt/listener
+        triggers: [{type: event, topic: repaired}]
+        context:
+          resources:
+            - {apiVersion: net.holdfast.dev/v1alpha1, kind: IPv4StaticAddress, name: wan}
+"""
+WRITES_DOWN = """\
+#!/usr/bin/env python3
+import json, sys
+with open(sys.path[0] + "/heard/request", "w") as stream:
+    stream.write(sys.stdin.read())
+print(json.dumps({"status": {"ttl": "5m"}}))
+"""
+
+
+def test_an_event_triggers_one_and_it_is_told_what_its_context_names(
+    netns: Namespace, root: Path
+) -> None:
+    netns.veth("wan0", "far0")
+    (root / "opt/heard").mkdir(parents=True)
+    (root / "opt/heard").chmod(0o777)
+    (root / "opt/listener").write_text(WRITES_DOWN)
+    (root / "opt/listener").chmod(0o755)
+    file = root / "router.yaml"
+    file.write_text(document(ROUTER) + LISTENER)
+    heard = root / "opt/heard/request"
+    with serve(root, file) as daemon:
+        daemon.wait_for("because of the start")
+        assert not heard.exists(), "nothing happened that it waits for"
+        netns.ip("addr del 192.0.2.1/24 dev wan0")
+        until(lambda: heard.exists() and heard.read_text().endswith("}"), daemon.said())
+        asked = json.loads(heard.read_text())["spec"]
+        assert asked["trigger"] == {"type": "event", "topic": "repaired"}
+        assert asked["events"][0]["attributes"]["subject"] == "address 192.0.2.1/24 dev wan0"
+        (shown,) = asked["context"]["resources"]
+        assert (shown["kind"], shown["name"]) == ("IPv4StaticAddress", "wan")
+        assert shown["spec"] == {"interface": "wan", "address": "192.0.2.1/24"}
+        assert daemon.end() == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from holdfast.agent import merge_events
 from holdfast.agent import startup as startups
+from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.sources import Sources
 from holdfast.agent.startup import Startup
 from holdfast.config.part import RECORD, Part
@@ -20,9 +21,6 @@ from holdfast.resources.router import Router
 from holdfast.state import latches
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
-
-# A command that holds the ledger is waited for.
-_WAIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,5 +126,5 @@ class Configuration:
         with Ledger.read(self.paths) as reader:
             if not merge_events.changed(reader, effective):
                 return ()
-        with Ledger.open(self.paths, command="holdfast serve", wait=_WAIT_S) as ledger:
+        with Ledger.open(self.paths, command="holdfast serve", wait=LEDGER_WAIT_S) as ledger:
             return tuple(merge_events.record(ledger, effective))

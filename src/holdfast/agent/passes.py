@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 
 from holdfast.agent.confirm.window import InForce
+from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.drift import Before, Drift, fight_event
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.patience import Patience
@@ -34,9 +35,6 @@ from holdfast.state import journal
 from holdfast.state.events import Event
 from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
-
-# A command that holds the ledger is waited for: its pass is as good as ours.
-_WAIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +221,7 @@ class Reconciler:
     def _locked(self) -> AbstractContextManager[Ledger]:
         if self._ledger is None:
             self._ledger = KeptLedger(self.paths, "holdfast serve")
-        return self._ledger.locked(_WAIT_S)
+        return self._ledger.locked(LEDGER_WAIT_S)
 
     def _open(self, tag: int) -> LinuxHost:
         if self._host is not None and self._tag != tag:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from holdfast.agent.actions.engine import Engine
 from holdfast.agent.actions.schedule import Actions
+from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.plugins.running import Runner
 from holdfast.agent.plugins.schedule import Plugins
 from holdfast.paths import Paths
@@ -14,9 +15,6 @@ from holdfast.resources.effective import Effective
 from holdfast.resources.router import Router
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
-
-# A pass, or a command beside the daemon, that holds the ledger.
-_WAIT_S = 30.0
 
 
 @dataclass(slots=True)
@@ -64,4 +62,4 @@ class Proposers:
             await self.plugins.stop()
 
     def _ledger(self) -> Ledger:
-        return Ledger.open(self.paths, command="holdfast serve", wait=_WAIT_S)
+        return Ledger.open(self.paths, command="holdfast serve", wait=LEDGER_WAIT_S)

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from holdfast.agent.confirm import stored
 from holdfast.agent.confirm import window as confirm
+from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.errors import ConfigError, LedgerError, Refused
 from holdfast.paths import Paths
 from holdfast.resources.router import Router, load_router
 from holdfast.state.database import OlderLedgerError
 from holdfast.state.generations import REVERTED, Generation
 from holdfast.state.ledger import Ledger
-
-# A command that holds the ledger is waited for.
-_WAIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ class Startup:
         except OlderLedgerError:
             if not self.writes:
                 raise
-            Ledger.open(self.paths, command="holdfast serve", wait=_WAIT_S).close()
+            Ledger.open(self.paths, command="holdfast serve", wait=LEDGER_WAIT_S).close()
             return Ledger.read(self.paths)
 
     def _candidates(self, ledger: Ledger) -> Iterator[Generation]:

@@ -19,8 +19,13 @@ _SECRET = re.compile(
 _FIELD = re.compile(r"(?P<key>[\"']?(?P<name>\w+)[\"']?\s*:\s*)(?P<value>[^\s#][^#\n]*)", re.ASCII)
 
 
+def speaks_of_secret(name: str) -> bool:
+    """Also of one that stands elsewhere."""
+    return bool(_SECRET.search(name))
+
+
 def is_secret(name: str) -> bool:
-    return bool(_SECRET.search(name)) and not name.endswith(("File", "Encoding"))
+    return speaks_of_secret(name) and not name.endswith(("File", "Encoding"))
 
 
 def redact(text: str) -> str:

@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.agent.actions.plan import ActionPlan
-from holdfast.agent.plugins.protocol import Nonsense, format_moment, parse_json, shown_resources
+from holdfast.agent.plugins.protocol import (
+    OBJECT,
+    Nonsense,
+    format_moment,
+    parse_json,
+    shown_resources,
+)
 from holdfast.config.part import Raw
 from holdfast.resources.reading import dotted
 from holdfast.resources.shape import (
-    Shape,
     ShapeError,
     Spec,
     choice,
@@ -71,19 +76,10 @@ class Asked:
         return json.dumps(said).encode()
 
 
-def _object(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError("must be an object")
-    return value
-
-
-_OBJECT = Shape(_object, {"type": "object"}, "object")
-
-
 class Status(Spec):
     status: str = required(choice(*RESULTS), "what came of it")
     message: str = optional(text(least=0), "for people", default="")
-    observed: dict[str, Any] | None = optional(_OBJECT, "what it found, for an undo")
+    observed: dict[str, Any] | None = optional(OBJECT, "what it found, for an undo")
     undo_available: bool = optional(flag(), "whether it can undo this", default=False)
     error: str = optional(text(least=0), "why it failed", default="")
 
@@ -91,7 +87,7 @@ class Status(Spec):
 class Result(Spec):
     api_version: str | None = optional(choice(*_VERSIONS), "version")
     kind: str = optional(choice(RESULT), f"always {RESULT}", default=RESULT)
-    metadata: Any = optional(_OBJECT, "not looked at")
+    metadata: Any = optional(OBJECT, "not looked at")
     status: Status = required(nested(Status), "what came of it")
 
 

@@ -101,30 +101,30 @@ def _mapping(value: Any) -> Any:
     return value
 
 
-_OBJECT = Shape(_mapping, {"type": "object"}, "object")
+OBJECT = Shape(_mapping, {"type": "object"}, "object")
 
 
 class Said(Spec):
     type: str = required(text("kind of event", longest=64), "kind")
     message: str = optional(text(least=0, longest=1024), "for people", default="")
-    attributes: Any = optional(_OBJECT, "more", default=None)
+    attributes: Any = optional(OBJECT, "more", default=None)
 
 
 class Status(Spec):
     observed_at: float | None = optional(moment(), "when it looked")
     ttl: float = required(duration(1.0, LONGEST_TTL_S), "how long this holds")
-    resources: tuple[Any, ...] = optional(listed(_OBJECT, least=0), "to add", default=())
+    resources: tuple[Any, ...] = optional(listed(OBJECT, least=0), "to add", default=())
     directives: tuple[DynamicConfigDirective, ...] = optional(
         listed(nested(DynamicConfigDirective), least=0), "to mask", default=()
     )
-    action_plans: tuple[Any, ...] = optional(listed(_OBJECT, least=0), "to propose", default=())
+    action_plans: tuple[Any, ...] = optional(listed(OBJECT, least=0), "to propose", default=())
     events: tuple[Said, ...] = optional(listed(nested(Said), least=0), "to tell", default=())
 
 
 class Result(Spec):
     api_version: str | None = optional(choice(*_VERSIONS), "version")
     kind: str = optional(choice(RESULT), "always PluginResult", default=RESULT)
-    metadata: Any = optional(_OBJECT, "not looked at", default=None)
+    metadata: Any = optional(OBJECT, "not looked at", default=None)
     status: Status = required(nested(Status), "what it found")
 
 

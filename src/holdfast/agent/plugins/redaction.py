@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# By name, whatever stands in it: an unknown field is better blank than told.
-_SECRET = re.compile(
-    r"secret|password|privatekey|presharedkey|psk|token|credential|passphrase|authkey", re.I
-)
+from holdfast.config.redaction import speaks_of_secret
+
 _LEADS_TO_ONE = re.compile(r"(key|secret|password)file$", re.I)
 _SOURCES = {"file", "env", "base64"}
 
@@ -24,7 +22,8 @@ def redacted(value: Any) -> Any:
     for name, one in value.items():
         if _LEADS_TO_ONE.search(name) or _is_source(name, one):
             continue
-        if _SECRET.search(name):
+        # By name, whatever stands in it: an unknown field is better blank than told.
+        if speaks_of_secret(name):
             if not isinstance(one, dict | list | tuple):
                 shown[name] = ""
             continue
