@@ -174,7 +174,7 @@ def test_nothing_is_lost_while_another_holds_the_ledger(
 ) -> None:
     """What could not be told is told with the next look."""
     put(configuration, part("Owner/ci", ROUTE))
-    monkeypatch.setattr("holdfast.agent.configuration._WAIT_S", 0.0)
+    monkeypatch.setattr("holdfast.agent.configuration.LEDGER_WAIT_S", 0.0)
     with (
         Ledger.open(configuration.paths, command="another"),
         pytest.raises(LedgerError, match="another"),
