@@ -41,7 +41,7 @@ def _command(how: str) -> list[str]:
 
 def _ours(how: str) -> Run:
     async def listen() -> float:
-        watch = NetlinkWatch(lambda _sign: None, _TAG, frozenset)
+        watch = NetlinkWatch(lambda _hint: None, _TAG, frozenset)
         used = time.process_time()
         storm = await asyncio.create_subprocess_exec(*_command(how), stdout=subprocess.DEVNULL)
         if await storm.wait() or watch.counts.lost:

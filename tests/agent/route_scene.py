@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine import narrow
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.intent import BulkIntent, Desired
@@ -23,8 +23,8 @@ from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.route_told import RouteListener
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
-from holdfast.resources.route_line import Defaults
-from holdfast.resources.route_lines import read_exactly
+from holdfast.resources.routes.route_line import Defaults
+from holdfast.resources.routes.route_lines import read_exactly
 from holdfast.state.ledger import Ledger
 from tests.namespace import Namespace
 
@@ -51,7 +51,7 @@ class RouteScene:
     ledger: Ledger
     known: RouteChanges = field(default_factory=RouteChanges)
     dumps: list[str] = field(default_factory=list)
-    _signs: list[Sign] = field(default_factory=list)
+    _hints: list[Hint] = field(default_factory=list)
 
     @property
     def policy(self) -> Policy:
@@ -66,9 +66,9 @@ class RouteScene:
 
     def few(self, desired: Desired) -> Report | None:
         """None: it says that a full pass is needed. Whatever is said, nothing is dumped."""
-        signs, self._signs = self._signs, []
+        hints, self._hints = self._hints, []
         self.dumps.clear()
-        began = self.known.begin(desired, self.policy, TAG, signs, self.host, self.ledger)
+        began = self.known.begin(desired, self.policy, TAG, hints, self.host, self.ledger)
         if began is None:
             return None
         try:
@@ -89,8 +89,8 @@ class RouteScene:
             yield
             told = listener.read()
         assert told is not None
-        self._signs += [
-            Sign("route", None, one.identity, None, one.gone, one.body, one.replaced)
+        self._hints += [
+            Hint("route", None, one.identity, None, one.gone, one.body, one.replaced)
             for one in told
         ]
 

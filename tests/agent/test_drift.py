@@ -100,7 +100,7 @@ def test_others_in_the_place_of_ours(file: Path, root: Path, netns: Namespace) -
 
 
 def test_nothing_is_written_while_nothing_happens(file: Path, root: Path, netns: Namespace) -> None:
-    """Not even by the timer: signs about nothing of ours come and go."""
+    """Not even by the timer: hints about nothing of ours come and go."""
     with at_rest(netns, root, file) as daemon:
         time.sleep(0.5)  # what the start brought about is over
         state = [(path.stat().st_mtime_ns, path.stat().st_size) for path in ledger_files(root)]
@@ -184,7 +184,7 @@ def test_a_storm_of_others(file: Path, root: Path, netns: Namespace) -> None:
         assert daemon.end() == 0
 
 
-def test_more_signs_than_the_kernel_keeps(file: Path, root: Path, netns: Namespace) -> None:
+def test_more_hints_than_the_kernel_keeps(file: Path, root: Path, netns: Namespace) -> None:
     """Lost ones lead to a look at everything."""
     with at_rest(netns, root, file) as daemon:
         daemon.signal(signal.SIGSTOP)
@@ -197,7 +197,7 @@ def test_more_signs_than_the_kernel_keeps(file: Path, root: Path, netns: Namespa
         netns.ip("rule del priority 100")
         daemon.signal(signal.SIGCONT)
         until(lambda: all(one.right(netns) for one in tamperings(root)), "all is as declared")
-        daemon.wait_for("because of signs that were lost")
+        daemon.wait_for("because of hints that were lost")
 
 
 def test_the_ledger_held_by_another_command(file: Path, root: Path, netns: Namespace) -> None:

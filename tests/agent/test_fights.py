@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from holdfast.agent.fights import Fight, Fights, Undoing
-from holdfast.agent.watch.sign import Writer
+from holdfast.agent.watch.hint import Writer
 
 UNDOING = Undoing("route 198.51.100.0/24", ("IPv4Route/one",), "deletes it", Writer(7, "undoer"))
 

@@ -17,8 +17,8 @@ from holdfast.agent.loop import Agent
 from holdfast.agent.passes import Done, Reconciler
 from holdfast.paths import Paths
 from holdfast.resources.facts import Verdict
-from holdfast.resources.health_check import HealthCheck
-from holdfast.resources.health_target import Target
+from holdfast.resources.policy.health_check import HealthCheck
+from holdfast.resources.policy.health_target import Target
 from holdfast.resources.resource import Resource
 from tests.namespace import Namespace
 from tests.safety.router import document

@@ -69,7 +69,7 @@ def test_only_what_is_new_is_news() -> None:
     assert one.hear([other], 2, 2) == {LINK.key}
 
 
-def test_a_sign_about_it_or_another_configuration() -> None:
+def test_a_hint_about_it_or_another_configuration() -> None:
     one, link = patience(), create(LINK)
     one.hear([failed(link, LINK.key)], 0, 0)
     one.backoff.reset([LINK.key])

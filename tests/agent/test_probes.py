@@ -14,7 +14,7 @@ from ipaddress import ip_address
 import pytest
 
 from holdfast.agent.health.probes import probe
-from holdfast.resources.health_target import Target
+from holdfast.resources.policy.health_target import Target
 from tests.namespace import Namespace
 
 TIMEOUT_S = 0.5

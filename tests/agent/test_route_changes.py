@@ -124,7 +124,7 @@ def test_a_route_deleted_by_hand_comes_back(scene: RouteScene, line: str) -> Non
 
 @pytest.mark.parametrize("line", ["10.0.7.0/24 via 192.0.2.2", "2001:db8:7::/48 via 2001:db8::2"])
 def test_a_route_that_is_back_already_is_left(scene: RouteScene, line: str) -> None:
-    """A full pass may have put it back before its signs were heard."""
+    """A full pass may have put it back before its hints were heard."""
     wanted = declared(*MANY, *SIX)
     scene.full(wanted)
     scene.ip(f"route del {line} dev wan")

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.passes import Done, Reconciler
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine.narrow import Touched
 from holdfast.engine.plan import Plan
 from holdfast.errors import Refused
@@ -46,7 +46,7 @@ class Scene:
     paths: Paths
     reconciler: Reconciler
     router: Router | None = None
-    signs: list[Sign] = field(default_factory=list)
+    hints: list[Hint] = field(default_factory=list)
 
     def load(self, lines: list[str], config: str = CONFIG) -> Router:
         (self.folder / "router.yaml").write_text(config)
@@ -70,17 +70,17 @@ class Scene:
         with RouteListener() as listener:
             self.netns.ip(command)
             for one in listener.read() or ():
-                sign = Sign("route", None, one.identity, None, one.gone, one.body, one.replaced)
-                self.signs.append(sign)
+                hint = Hint("route", None, one.identity, None, one.gone, one.body, one.replaced)
+                self.hints.append(hint)
 
     def there(self) -> set[str]:
         return {one["dst"] for one in self.netns.ip_json("route show proto 72")}
 
     def _gathered(self) -> Gathered:
         found = Gathered()
-        for sign in self.signs:
-            found.add(sign, 1.0)
-        self.signs = []
+        for hint in self.hints:
+            found.add(hint, 1.0)
+        self.hints = []
         return found
 
 

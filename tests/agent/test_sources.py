@@ -14,7 +14,7 @@ from holdfast.agent.sources import Sources
 from holdfast.config.part import Part
 from holdfast.errors import ConfigError, HoldfastError, LedgerError
 from holdfast.paths import Paths
-from holdfast.resources.effective import merge
+from holdfast.resources.dynamic.effective import merge
 from holdfast.resources.router import Router
 from holdfast.state.ledger import Ledger
 from tests.resources.parts import NOW, mask, part, raw

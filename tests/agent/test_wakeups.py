@@ -8,11 +8,11 @@ import math
 import pytest
 
 from holdfast.agent.wakeups import TIMER, Reason, Wakeups
-from holdfast.agent.watch.sign import Sign, Writer
+from holdfast.agent.watch.hint import Hint, Writer
 from holdfast.engine.artifact import Key
 
 NEVER_S = 60.0
-RULE = Sign("rule", Key("rule", "1: from all lookup 9"), writer=Writer(7, "ip"))
+RULE = Hint("rule", Key("rule", "1: from all lookup 9"), writer=Writer(7, "ip"))
 
 
 def later(seconds: float) -> float:
@@ -64,17 +64,17 @@ def test_told_while_a_pass_runs_leads_to_another() -> None:
         wakeups.tell("one", 0)
         await wakeups.next(later(NEVER_S))
         wakeups.tell("other", 0)  # the pass is under way
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         assert causes(await wakeups.next(later(NEVER_S))) == ("other",)
 
     asyncio.run(told())
 
 
-def test_a_sign_leads_to_a_narrow_pass_and_a_full_one_still_comes() -> None:
+def test_a_hint_leads_to_a_narrow_pass_and_a_full_one_still_comes() -> None:
     async def told() -> None:
         wakeups = Wakeups()
         wakeups.tell("links", 0.1)
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         reason = await wakeups.next(later(NEVER_S))
         assert not reason.full
         assert reason.gathered.touched.keys == {RULE.key}
@@ -89,7 +89,7 @@ def test_a_sign_leads_to_a_narrow_pass_and_a_full_one_still_comes() -> None:
 def test_a_full_pass_takes_what_was_gathered_along() -> None:
     async def told() -> None:
         wakeups = Wakeups()
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         wakeups.tell("links", 0)
         reason = await wakeups.next(later(NEVER_S))
         assert causes(reason) == ("links",)
@@ -104,13 +104,13 @@ def test_passes_without_end_take_a_share_of_a_core(monkeypatch: pytest.MonkeyPat
         clock = Clock(monkeypatch)
         wakeups, times = Wakeups(), []
         for number in range(400):
-            (wakeups.tell_of_many("links") if number % 2 else wakeups.sign(RULE))
+            (wakeups.tell_of_many("links") if number % 2 else wakeups.hint(RULE))
             reason = await wakeups.next(later(NEVER_S))
             times.append(clock.now)
             wakeups.spent(reason, 0.01)
             clock.now += 0.01
         clock.now += 1000.0  # it is quiet for a while
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         before = clock.now
         await wakeups.next(later(NEVER_S))
         return times, clock.now - before
@@ -134,7 +134,7 @@ def test_something_to_be_tried_again_wakes_it() -> None:
 def test_what_has_no_patience_does_not_wait_for_the_rest() -> None:
     async def told() -> None:
         wakeups = Wakeups()
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         wakeups.spent(await wakeups.next(later(NEVER_S)), 10.0)
         wakeups.tell_of_many("links")  # seconds from now
         asyncio.get_running_loop().call_soon(wakeups.tell, "verdict", 0)
@@ -148,9 +148,9 @@ def test_more_than_can_be_told_apart() -> None:
     async def told() -> None:
         wakeups = Wakeups()
         for number in range(2000):
-            wakeups.sign(Sign("file", Key("file", f"/etc/{number}")))
+            wakeups.hint(Hint("file", Key("file", f"/etc/{number}")))
         for number in range(25_000):
-            wakeups.sign(Sign("route", identity=number.to_bytes(4, "big")))
+            wakeups.hint(Hint("route", identity=number.to_bytes(4, "big")))
         reason = await wakeups.next(math.inf)
         assert {"file", "route"} <= reason.gathered.touched.kinds
         assert len(reason.gathered.keys) <= 1000
@@ -165,7 +165,7 @@ def test_what_nobody_else_gave_cause_for_is_not_counted() -> None:
         wakeups.tell("the start", 0)
         wakeups.tell_of_many("links")
         wakeups.spent(await wakeups.next(later(NEVER_S)), 100.0)
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         async with asyncio.timeout(1):
             assert not (await wakeups.next(later(NEVER_S))).full
 
@@ -178,9 +178,9 @@ def test_the_next_one_comes_within_seconds_whatever_the_last_one_took(
     async def told() -> float:
         clock = Clock(monkeypatch)
         wakeups = Wakeups()
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         wakeups.spent(await wakeups.next(later(NEVER_S)), 100.0)
-        wakeups.sign(RULE)
+        wakeups.hint(RULE)
         before = clock.now
         await wakeups.next(later(NEVER_S))
         return clock.now - before

@@ -100,7 +100,7 @@ def tampered(draw: st.DrawFn, host: MemoryHost) -> Touched:
         host.routes = [one for one in host.routes if draw(st.booleans())]
         more = st.tuples(templates, st.sampled_from(PREFIXES), st.sampled_from([4, 72]))
         host.routes += [Route(*one) for one in draw(st.lists(more, max_size=2, unique=True))]
-    # Some signs name what they are about, and some only its kind.
+    # Some hints name what they are about, and some only its kind.
     return narrow.touch(singles, whole & {"route"} if draw(st.booleans()) else whole)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from holdfast.host.log_sinks import Message, deliver
 from holdfast.paths import Paths
-from holdfast.resources.log_sink import KINDS
 from holdfast.resources.resource import Resource
+from holdfast.resources.system.log_sink import KINDS
 from tests.namespace import Namespace
 
 MADE = Message("info", "created route 10.0.0.0/8: declared", "RouteList/x", {"count": 3})

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.resources import dnsmasq_conf
 from holdfast.resources.facts import GONE, Facts, Lease
+from holdfast.resources.lan import dnsmasq_conf
 from tests.lan.network import Scene, name_server, until
 from tests.lan.test_serving import LAN, MAC, UPSTREAM
 

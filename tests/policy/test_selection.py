@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from holdfast.resources.selection import Selection
+from holdfast.resources.policy.selection import Selection
 from holdfast.resources.values import Network
 from tests.namespace import Namespace
 

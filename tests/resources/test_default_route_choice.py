@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast.engine.intent import BulkIntent
-from holdfast.resources import default_route_policy
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import GONE, Facts, Lease, Verdict
+from holdfast.resources.policy import default_route_policy
 from holdfast.resources.questions import lookups
 from holdfast.resources.router import Router
 from holdfast.resources.site import site_of

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.kinds import route as routes
 from holdfast.resources.compile import compile_router
-from holdfast.resources.delegated_address import Missing, within
 from holdfast.resources.facts import GONE, NOTHING_KNOWN, Facts, Gone, Lease
 from holdfast.resources.router import load_router
+from holdfast.resources.wan.delegated_address import Missing, within
 from tests.safety.router import document
 
 RESOURCES = {

@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.config.part import Directive, Part, Target
 from holdfast.errors import ConfigError
-from holdfast.resources.dynamic_config_part import part_of, read_part
+from holdfast.resources.dynamic.dynamic_config_part import part_of, read_part
+from holdfast.resources.dynamic.source_name import parse_source, plugin_of
 from holdfast.resources.moments import parse_moment
-from holdfast.resources.source_name import parse_source, plugin_of
 
 TARGET = {"apiVersion": "net.routerd.net/v1alpha1", "kind": "IPv4Route", "name": "fallback"}
 

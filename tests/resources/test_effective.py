@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.config.part import Part
-from holdfast.resources.effective import Effective, merge, recorded
+from holdfast.resources.dynamic.effective import Effective, merge, recorded
 from holdfast.resources.router import Router, load_router
 from tests.resources.parts import NOW, mask, part, raw
 from tests.resources.routers import load

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.config.part import Directive, Part
-from holdfast.resources.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective, merge
 from holdfast.resources.router import Router
 from tests.resources.parts import NOW, mask, part, raw
 from tests.resources.routers import load

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.resources import overlaps
+from holdfast.resources.links.static_address import IPv4StaticAddress
 from holdfast.resources.resource import Resource
-from holdfast.resources.static_address import IPv4StaticAddress
 
 
 def resource(index: int, interface: str, address: IPv4Interface, allow: bool) -> Resource:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.engine.kinds import route as routes
-from holdfast.resources import route_lines
-from holdfast.resources.route_line import Defaults, LineError, parse_line
+from holdfast.resources.routes import route_lines
+from holdfast.resources.routes.route_line import Defaults, LineError, parse_line
 from tests.namespace import Namespace
 
 PREFIXES = st.one_of(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ConfigError
-from holdfast.resources import route_lines, route_list_edit
-from holdfast.resources.route_line import Defaults
-from holdfast.resources.route_list import RouteLines
 from holdfast.resources.router import Router, load_router
+from holdfast.resources.routes import route_lines, route_list_edit
+from holdfast.resources.routes.route_line import Defaults
+from holdfast.resources.routes.route_list import RouteLines
 
 _LINES = st.builds(
     lambda number, rest: f"10.0.{number}.0/24{rest}".encode(),

@@ -130,7 +130,7 @@ def test_a_small_file_imports_only_what_it_holds(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = done.stdout.split()
-    assert "holdfast.resources.static_address" in names
+    assert "holdfast.resources.links.static_address" in names
     for absent in ("route_list", "routing_rule", "sysctl", "hostname", "nearest", "schema"):
         assert f"holdfast.resources.{absent}" not in names
     assert not {"pydantic", "pydantic_core", "difflib", "click", "sqlite3"} & set(names)

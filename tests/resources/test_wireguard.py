@@ -15,8 +15,8 @@ from holdfast.engine.kinds.wireguard import secrets_of
 from holdfast.errors import ConfigError
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import Facts, Lookup
+from holdfast.resources.links.wireguard_key import public_key
 from holdfast.resources.questions import lookups
-from holdfast.resources.wireguard_key import public_key
 from tests.resources.routers import load
 
 

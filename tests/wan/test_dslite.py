@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from holdfast.host.facts.read import read_facts
-from holdfast.resources import health_target
 from holdfast.resources.facts import GONE, Facts, Lookup
-from holdfast.resources.health_target import Target
+from holdfast.resources.policy import health_target
+from holdfast.resources.policy.health_target import Target
 from holdfast.resources.questions import lookups
 from holdfast.resources.router import load_router
 from holdfast.resources.site import site_of

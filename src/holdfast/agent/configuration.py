@@ -16,7 +16,7 @@ from holdfast.agent.startup import Startup
 from holdfast.config.part import RECORD, Part
 from holdfast.errors import ConfigError, Refused
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective, merge
 from holdfast.resources.router import Router
 from holdfast.state import latches
 from holdfast.state.events import Event

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from holdfast.agent.fights import Fight, Fights, Undoing
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.patience import MANY, Name, name_of, names_in
-from holdfast.agent.watch.sign import Writer
+from holdfast.agent.watch.hint import Writer
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Result

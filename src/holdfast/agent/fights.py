@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
-from holdfast.agent.watch.sign import Writer
+from holdfast.agent.watch.hint import Writer
 
 # Undone so often, for so many seconds, without a pause longer than this. One outburst is none: a
 # script that tries things out is over by then.

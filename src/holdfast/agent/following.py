@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.agent.watch.watch import Watch
 from holdfast.config.part import RECORD
 from holdfast.engine.artifact import Key
@@ -23,7 +23,7 @@ from holdfast.resources.router import Ownership, Router
 class Following:
     paths: Paths
     file: Path
-    told: Callable[[Sign], None]
+    told: Callable[[Hint], None]
     ports: Callable[[], Collection[int]]  # of the sockets that our own changes go over
     missed: Callable[[str], None]  # a file changed before it was watched
     thread: Executor
@@ -34,9 +34,9 @@ class Following:
     _unwatched: tuple[str, ...] = ()
 
     @property
-    def signs(self) -> Mapping[str, int]:
+    def hints(self) -> Mapping[str, int]:
         """How many were told of, by kind."""
-        return self.watch.signs if self.watch is not None else {}
+        return self.watch.hints if self.watch is not None else {}
 
     @property
     def lost(self) -> int:

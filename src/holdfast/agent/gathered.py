@@ -1,4 +1,4 @@
-"""Signs gathered until the next pass: what was touched, and by whom."""
+"""Hints gathered until the next pass: what was touched, and by whom."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
-from holdfast.agent.watch.sign import Sign, Writer
+from holdfast.agent.watch.hint import Hint, Writer
 from holdfast.engine import narrow
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import ROUTE
@@ -23,33 +23,33 @@ class Gathered:
     since: float = 0.0  # when the first of them came
     lost: bool = False  # anything may have changed
     overdue: float = -math.inf  # all that was to be tried again by then is in here
-    routes: list[Sign] = field(default_factory=list)  # in order
+    routes: list[Hint] = field(default_factory=list)  # in order
     kinds: dict[str, Writer | None] = field(default_factory=dict)  # without a name, or too many
-    keys: dict[Key, Sign] = field(default_factory=dict)
+    keys: dict[Key, Hint] = field(default_factory=dict)
     writers: dict[Hashable, Writer] = field(default_factory=dict)
     told: set[Key | bytes] = field(default_factory=set)  # what somebody else was at
 
-    def add(self, sign: Sign, now: float) -> None:
+    def add(self, hint: Hint, now: float) -> None:
         if not self:
             self.since = now
-        if not sign.kind:
+        if not hint.kind:
             self.lost = True
             return
-        name = sign.identity if sign.kind == ROUTE.name else sign.key
+        name = hint.identity if hint.kind == ROUTE.name else hint.key
         if name is None:
-            self._whole(sign.kind, sign.writer)
+            self._whole(hint.kind, hint.writer)
             return
         self.told.add(name)
-        if sign.writer is not None:
-            self.writers[name] = sign.writer
+        if hint.writer is not None:
+            self.writers[name] = hint.writer
         if isinstance(name, Key):
-            self.keys[name] = sign
+            self.keys[name] = hint
             if len(self.keys) > _MOST_KEYS:
                 for key in self.keys:
                     self._whole(key.kind, None)
                 self.keys.clear()
         else:
-            self.routes.append(sign)
+            self.routes.append(hint)
             if len(self.routes) > _MOST_ROUTES:
                 self._whole(ROUTE.name, None)
                 self.routes.clear()
@@ -60,18 +60,18 @@ class Gathered:
         """To be looked at again, though nobody told of it."""
         if not self:
             self.since = now
-        self.routes += (Sign(ROUTE.name, None, identity) for identity in routes)
+        self.routes += (Hint(ROUTE.name, None, identity) for identity in routes)
         for kind in touched.kinds:
             self._whole(kind, None)
         for key in touched.keys:
-            self.keys.setdefault(key, Sign(key.kind, key))
+            self.keys.setdefault(key, Hint(key.kind, key))
 
     def __bool__(self) -> bool:
         return bool(self.lost or self.routes or self.kinds or self.keys)
 
     @property
     def touched(self) -> Touched:
-        """Without single routes: those are told by their signs."""
+        """Without single routes: those are told by their hints."""
         return narrow.touch(self.keys.keys(), self.kinds)
 
     @property

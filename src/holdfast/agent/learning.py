@@ -18,7 +18,7 @@ from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts, Verdict
-from holdfast.resources.health_target import target
+from holdfast.resources.policy.health_target import target
 from holdfast.resources.questions import lookups
 from holdfast.resources.router import Router
 from holdfast.resources.site import Site, site_of

@@ -23,7 +23,7 @@ from holdfast.state.ledger import Ledger
 
 if TYPE_CHECKING:  # most configurations have one source
     from holdfast.config.part import Part
-    from holdfast.resources.effective import Effective, Suppressed
+    from holdfast.resources.dynamic.effective import Effective, Suppressed
 
 # The format of the ledger that parts came with.
 _WITH_PARTS = 3
@@ -81,7 +81,7 @@ def of_router(
     parts = _parts(paths) if facts else ()
     effective = None
     if parts:
-        from holdfast.resources.effective import merge
+        from holdfast.resources.dynamic.effective import merge
 
         effective = merge(router, parts, time.time())
         router = effective.router

@@ -1,4 +1,4 @@
-"""The loop: signs and a timer lead to passes, one at a time."""
+"""The loop: hints and a timer lead to passes, one at a time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from holdfast.agent.learning import Learning, collect
 from holdfast.agent.notify import notify
 from holdfast.agent.passes import Done, Reconciler
 from holdfast.agent.proposers import Proposers
-from holdfast.agent.standing import Standing
+from holdfast.agent.status import DaemonStatus
 from holdfast.agent.wakeups import Reason, Wakeups
-from holdfast.agent.watch.sign import CONFIG, Sign
+from holdfast.agent.watch.hint import CONFIG, Hint
 from holdfast.agent.web.address import Listen
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
@@ -38,7 +38,7 @@ from holdfast.resources.facts import Facts
 from holdfast.resources.router import Router
 from holdfast.state.events import Event
 
-# Everything is looked at this often, signs or not; less often where that would take more of a core
+# Everything is looked at this often, hints or not; less often where that would take more of a core
 # than this.
 INTERVAL_S = 30.0
 _SHARE = 0.005
@@ -57,9 +57,9 @@ class Agent:
     say: Callable[[str], None]  # one line for the log
     interval: float = INTERVAL_S
     listen: Listen | None = None  # for the console and the metrics
-    standing: Standing = field(default_factory=Standing)
-    # Told on the event loop of each new standing.
-    standing_changed: list[Callable[[Standing], None]] = field(default_factory=list)
+    status: DaemonStatus = field(default_factory=DaemonStatus)
+    # Told on the event loop of each new status.
+    status_changed: list[Callable[[DaemonStatus], None]] = field(default_factory=list)
     configuration: Configuration = field(init=False)
     _reconciler: Reconciler = field(init=False)
     _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "pass"))
@@ -100,7 +100,7 @@ class Agent:
         self.proposers = Proposers(
             self.paths,
             self.say,
-            lambda: self.standing.generation,
+            lambda: self.status.generation,
             self.configuration.sources.ran,
             self.wake,
             self._tell,
@@ -152,12 +152,12 @@ class Agent:
         return self._heart.alive()
 
     @property
-    def signs(self) -> Mapping[str, int]:
+    def hints(self) -> Mapping[str, int]:
         """Of change outside, since the start, by artifact kind."""
-        return self._following.signs
+        return self._following.hints
 
     @property
-    def signs_lost(self) -> int:
+    def hints_lost(self) -> int:
         return self._following.lost
 
     def ask(self, question: Question) -> None:
@@ -203,7 +203,7 @@ class Agent:
             trouble = wording.fault(error)
             self._wakeups.tell("a pass that failed", _AGAIN_S)
         self._not_before = _now() + _AGAIN_S
-        self._stand(self.standing, (*self._around, trouble))
+        self._publish(self.status, (*self._around, trouble))
 
     async def _narrow(self, reason: Reason) -> bool:
         """Over what was touched, where that will do."""
@@ -221,7 +221,7 @@ class Agent:
         self._wakeups.spent(reason, done.cpu)
         if done.report.after.unknown:
             self._wakeups.tell_of_many("what could not be seen")
-        self._finish(self._accepted, self.standing.facts, done, reason.causes, started)
+        self._finish(self._accepted, self.status.facts, done, reason.causes, started)
         return True
 
     async def _full(self, reason: Reason, questions: Questions) -> None:
@@ -232,7 +232,7 @@ class Agent:
         if router is None:
             trouble = f"{self.file} was never valid: nothing is done"
             questions.fail(self._invalid or Refused(trouble))
-            self._stand(self.standing, (*await self._following.begin(), trouble))
+            self._publish(self.status, (*await self._following.begin(), trouble))
             return
         try:
             done = await self._pass(router, reason, questions)
@@ -250,7 +250,7 @@ class Agent:
             questions.fail(self._invalid)  # what they asked for is what the file says now
 
     def _what_changed(self) -> str:
-        known, read = self.standing.effective, self._read.effective
+        known, read = self.status.effective, self._read.effective
         same = known is not None and read is not None and read.startup is known.startup
         return "what other sources contribute" if same else str(self.file)
 
@@ -332,11 +332,11 @@ class Agent:
         causes = {Path(cause) for cause in reason.causes}
         return bool(causes) and causes <= self._following.config and not reason.gathered.lost
 
-    def _hear(self, sign: Sign) -> None:
-        if sign.kind == CONFIG and sign.key is not None:
-            self._read_again(sign.key.name)
+    def _hear(self, hint: Hint) -> None:
+        if hint.kind == CONFIG and hint.key is not None:
+            self._read_again(hint.key.name)
         else:
-            self._wakeups.hear(sign)
+            self._wakeups.hear(hint)
 
     def _finish(
         self, router: Router, facts: Facts, done: Done, causes: Sequence[str], started: float
@@ -350,31 +350,31 @@ class Agent:
         self._following.after(done.claims, done.report.results)
         # A configuration that was refused leaves the one before it in force.
         current = self._read.router is router
-        standing = Standing(
+        status = DaemonStatus(
             router,
             facts,
             done.report.after,
             done.generation,
-            self.standing.passes + 1,
+            self.status.passes + 1,
             time.time(),
             seconds,
             tuple(causes),
-            effective=self._read.effective if current else self.standing.effective,
+            effective=self._read.effective if current else self.status.effective,
             unloaded=self._read.unloaded,
         )
         troubles = self._reconciler.patience.troubles()
-        self._stand(standing, (*self._around, *troubles, *said.standing))
+        self._publish(status, (*self._around, *troubles, *said.standing))
 
-    def _stand(self, standing: Standing, lines: Iterable[str]) -> None:
+    def _publish(self, status: DaemonStatus, lines: Iterable[str]) -> None:
         """What is wrong is said once."""
         troubles = tuple(dict.fromkeys(lines))
         for line in troubles:
             if line not in self._said:
                 self.say(line)
         self._said = frozenset(troubles)
-        self.standing = replace(standing, troubles=troubles)
-        for tell in self.standing_changed:
-            tell(self.standing)
+        self.status = replace(status, troubles=troubles)
+        for tell in self.status_changed:
+            tell(self.status)
 
     def _due_at(self) -> float:
         """When everything is to be looked at, or the first part in force is over."""

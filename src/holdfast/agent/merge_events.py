@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.config.part import Part
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
 

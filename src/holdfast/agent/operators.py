@@ -13,7 +13,7 @@ from holdfast.engine.plan import Plan
 
 if TYPE_CHECKING:  # most commands are not started over SSH
     from holdfast.resources.facts import Facts
-    from holdfast.resources.lockout import Operator
+    from holdfast.resources.firewall.lockout import Operator
     from holdfast.resources.router import Router
     from holdfast.resources.values import Address
 
@@ -23,7 +23,7 @@ _VARIABLE = b"SSH_CONNECTION"  # "SOURCE PORT LOCAL PORT", set by sshd
 def cut(plan: Plan, router: Router, facts: Facts, root: str, came_in: Operator) -> str:
     """Why a plan would cut a connection; empty where it would not."""
     from holdfast.engine.cut_off import Ground, cut_off
-    from holdfast.resources.lockout import carriers, lockout
+    from holdfast.resources.firewall.lockout import carriers, lockout
     from holdfast.resources.site import site_of
 
     site = site_of(router.resources, facts, root)
@@ -87,7 +87,7 @@ def operator(said: str) -> Operator | None:
         return None  # not what sshd writes
     from holdfast.host.netlink.route_lookup import look_up, matching
     from holdfast.host.netlink.socket import NetlinkSocket
-    from holdfast.resources.lockout import Operator
+    from holdfast.resources.firewall.lockout import Operator
 
     if zone:
         return Operator(source, local, port, zone)

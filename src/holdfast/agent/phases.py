@@ -16,7 +16,7 @@ from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.resources.resource import Resource
 
 if TYPE_CHECKING:
-    from holdfast.resources.effective import Suppressed
+    from holdfast.resources.dynamic.effective import Suppressed
 
 
 class Phase(StrEnum):

@@ -11,7 +11,7 @@ from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.plugins.running import Runner
 from holdfast.agent.plugins.schedule import Plugins
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.router import Router
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger

@@ -10,7 +10,7 @@ How the reconciler uses it:
     known = RouteChanges()
     known.remember(ground, policy, tag)          # after each full pass
     known.forget("a link changed")               # where what routes stand on changed
-    few = known.begin(desired, policy, tag, signs, host, ledger)        # None: see known.doubt
+    few = known.begin(desired, policy, tag, hints, host, ledger)        # None: see known.doubt
     report = Pass(few.desired, few, few, policy).run(few.approve)       # FullPassNeeded: see above
     report = few.settled(report)                 # as of everything
     if few.problem: ...                          # a full pass has to follow
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine import bulk_changes, ownership
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled
@@ -88,7 +88,7 @@ class RouteChanges:
         desired: Desired,
         policy: Policy,
         tag: int,
-        signs: Iterable[Sign],
+        hints: Iterable[Hint],
         host: Host,
         ledger: Claims,
     ) -> RoutePass | None:
@@ -102,7 +102,7 @@ class RouteChanges:
                 raise FullPassNeeded("it is another network namespace, or there are other sources")
             if tag != self._tag:
                 raise FullPassNeeded("what is ours carries another tag")
-            told, untold = _heard(signs)
+            told, untold = _heard(hints)
             touched = bulk_changes.joined(
                 base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
             )
@@ -142,15 +142,15 @@ def _refuse(
         raise FullPassNeeded("a route is concerned that the ledger has a claim on")
 
 
-def _heard(signs: Iterable[Sign]) -> tuple[list[Told], list[bytes]]:
+def _heard(hints: Iterable[Hint]) -> tuple[list[Told], list[bytes]]:
     """What was told of routes, and the identities of those that are only to be looked at."""
     told: list[Told] = []
     untold: list[bytes] = []
-    for sign in signs:
-        if sign.body is not None:
-            told.append(Told(identity_of(sign.body), sign.gone, sign.body, sign.replaced))
-        elif sign.identity is not None:
-            untold.append(sign.identity)
+    for hint in hints:
+        if hint.body is not None:
+            told.append(Told(identity_of(hint.body), hint.gone, hint.body, hint.replaced))
+        elif hint.identity is not None:
+            untold.append(hint.identity)
         else:
             raise FullPassNeeded("some route changed")
     return told, untold

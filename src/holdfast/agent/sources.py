@@ -19,10 +19,10 @@ from holdfast.config import merge
 from holdfast.config.part import Part
 from holdfast.errors import ConfigError, HoldfastError, LedgerError, Problem
 from holdfast.paths import Paths
-from holdfast.resources.contribution import SECRETS
-from holdfast.resources.dynamic_config_part import GENERATION_MAX
-from holdfast.resources.effective import Effective
-from holdfast.resources.source_name import parse_source
+from holdfast.resources.dynamic.contribution import SECRETS
+from holdfast.resources.dynamic.dynamic_config_part import GENERATION_MAX
+from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.source_name import parse_source
 from holdfast.state.ledger import Ledger
 from holdfast.state.stamp import Stamp, stamp
 

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from holdfast.agent.gathered import Gathered
-from holdfast.agent.watch.sign import FACT, Sign
+from holdfast.agent.watch.hint import FACT, Hint
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.narrow import ALONE, Touched
 
-# One change outside brings several signs; a pass waits this long for the rest of them.
+# One change outside brings several hints; a pass waits this long for the rest of them.
 DEBOUNCE_S = 0.01
 # The kernel tells of one change at once, and somebody may miss what is gone.
 _NARROW_S = 0.0015
@@ -57,31 +57,31 @@ class Wakeups:
         self._of_others.add(cause)
         self.tell(cause, max(DEBOUNCE_S, self._wait()))
 
-    def hear(self, sign: Sign) -> None:
+    def hear(self, hint: Hint) -> None:
         """Of a fact or an artifact."""
-        if sign.kind == FACT:
-            self.tell_of_many(f"a {sign.key.name}" if sign.key is not None else "a fact")
-        elif not sign.kind:
-            self.note(sign)
-            self.tell_of_many("signs that were lost")
-        elif sign.kind not in ALONE:
-            self.note(sign)
-            self.tell_of_many(f"{sign.kind}s")
+        if hint.kind == FACT:
+            self.tell_of_many(f"a {hint.key.name}" if hint.key is not None else "a fact")
+        elif not hint.kind:
+            self.note(hint)
+            self.tell_of_many("hints that were lost")
+        elif hint.kind not in ALONE:
+            self.note(hint)
+            self.tell_of_many(f"{hint.kind}s")
         else:
-            self.sign(sign)
-            if sign.kind == ADDRESS.name:
+            self.hint(hint)
+            if hint.kind == ADDRESS.name:
                 # Facts are made of addresses, and routes may have gone with one, silently.
                 self.tell_of_many("addresses")
 
-    def sign(self, sign: Sign) -> None:
+    def hint(self, hint: Hint) -> None:
         """There is to be a narrow pass over this, or a full one that is due before."""
         now = _now()
-        self._gathered.add(sign, now)
+        self._gathered.add(hint, now)
         self._soon(now)
 
-    def note(self, sign: Sign) -> None:
+    def note(self, hint: Hint) -> None:
         """For whichever pass comes next."""
-        self._gathered.add(sign, _now())
+        self._gathered.add(hint, _now())
 
     def touch(self, touched: Touched) -> None:
         now = _now()

@@ -19,7 +19,7 @@ from holdfast.paths import Paths
 
 if TYPE_CHECKING:
     from holdfast.agent.actions.engine import Engine
-    from holdfast.resources.effective import Effective
+    from holdfast.resources.dynamic.effective import Effective
 
 _file = click.option(
     "--file",
@@ -183,7 +183,7 @@ def _engine(paths: Paths) -> Engine:
 def _effective(paths: Paths, file: Path | None) -> Effective:
     """By the file that is in force: another one would end what is approved under it."""
     from holdfast.agent.sources import Sources
-    from holdfast.resources.effective import merge
+    from holdfast.resources.dynamic.effective import merge
     from holdfast.resources.router import load_router
 
     path = paths.config if file is None else file

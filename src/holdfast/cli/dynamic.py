@@ -18,7 +18,7 @@ from holdfast.paths import Paths
 if TYPE_CHECKING:
     from holdfast.agent.stories.dynamic import Parts
     from holdfast.config.part import Part
-    from holdfast.resources.effective import Effective
+    from holdfast.resources.dynamic.effective import Effective
 
 
 @click.group()
@@ -128,8 +128,8 @@ def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
     """
     from holdfast.agent import sources
     from holdfast.cli.hold import hold
-    from holdfast.resources.dynamic_config_part import read_part
-    from holdfast.resources.source_name import OWNER
+    from holdfast.resources.dynamic.dynamic_config_part import read_part
+    from holdfast.resources.dynamic.source_name import OWNER
 
     given = read_part(part)
     if not given.source.startswith(f"{OWNER}/"):
@@ -208,7 +208,7 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
     from holdfast.agent import sources
     from holdfast.agent.startup import Startup
     from holdfast.agent.stories import dynamic
-    from holdfast.resources.effective import merge
+    from holdfast.resources.dynamic.effective import merge
     from holdfast.state.ledger import Ledger
 
     loaded = Startup(paths, _startup_file(paths, file), writes=False).read()

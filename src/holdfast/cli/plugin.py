@@ -16,7 +16,7 @@ from holdfast.errors import Refused
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
-    from holdfast.resources.effective import Effective
+    from holdfast.resources.dynamic.effective import Effective
 
 
 @click.group()
@@ -96,7 +96,7 @@ def _effective(paths: Paths, file: Path | None) -> Effective:
     import time
 
     from holdfast.agent.sources import Sources
-    from holdfast.resources.effective import merge
+    from holdfast.resources.dynamic.effective import merge
     from holdfast.resources.router import load_router
 
     path = (paths.config if file is None else file).absolute()

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 from holdfast.errors import DriverError
 from holdfast.host import process
 from holdfast.paths import Paths
-from holdfast.resources.log_sink import FACILITIES, LEVELS, LogSink, Syslog
 from holdfast.resources.resource import Resource
 from holdfast.resources.router import Router
+from holdfast.resources.system.log_sink import FACILITIES, LEVELS, LogSink, Syslog
 
 _SEVERITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}
 _TIMEOUT_S = 2.0

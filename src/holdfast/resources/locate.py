@@ -90,7 +90,7 @@ def _places(
         for identity in wanted:
             yield identity, _inside(resource, document)
         return
-    from holdfast.resources.route_list import lines_declaring
+    from holdfast.resources.routes.route_list import lines_declaring
 
     for number, identity in lines_declaring(resource, files, wanted):
         if resource.content.path:

@@ -10,7 +10,7 @@ from holdfast.engine.kinds import KINDS
 from holdfast.resources import registry
 from holdfast.resources.document import RouterDocument
 from holdfast.resources.durations import format_duration
-from holdfast.resources.dynamic_config_part import API_VERSIONS, KIND, PartDocument
+from holdfast.resources.dynamic.dynamic_config_part import API_VERSIONS, KIND, PartDocument
 from holdfast.resources.shape import Entry, Spec
 
 _HEAD = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.config.part import Part
-from holdfast.resources.provider_action_policy import ProviderActionPolicy
+from holdfast.resources.dynamic.provider_action_policy import ProviderActionPolicy
 
 NOW = 1_764_000_000.0  # 2025-11-24T16:00:00Z, a Monday
 

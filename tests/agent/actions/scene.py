@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.agent.actions.engine import Done, Engine
 from holdfast.config.part import Part
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective, merge
 from holdfast.resources.router import load_router
 from holdfast.state.actions import Action
 from holdfast.state.events import StoredEvent

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent.actions.plan import read
 from holdfast.agent.actions.policy import is_open, judge, shown
-from holdfast.resources.provider_action_policy import ExecutionWindow, ProviderActionPolicy
+from holdfast.resources.dynamic.provider_action_policy import ExecutionWindow, ProviderActionPolicy
 from tests.agent.actions.plans import NOW, plan, policy
 
 

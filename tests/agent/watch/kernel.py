@@ -39,7 +39,7 @@ async def watching(
 async def nothing_but_the_mark(netns: Namespace, heard: Heard) -> None:
     """Whatever was to be told of what came before comes before this."""
     netns.ip("rule add priority 9999 blackhole protocol 72")
-    earlier = await heard.before(lambda sign: sign.kind == "rule")
+    earlier = await heard.before(lambda hint: hint.kind == "rule")
     netns.ip("rule del priority 9999 blackhole protocol 72")
     await heard.of("rule", "9999: from all blackhole")
     assert earlier == []

@@ -1,4 +1,4 @@
-"""Signs as they come in, for tests to wait for."""
+"""Hints as they come in, for tests to wait for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Key
 
 LONG = 10.0
@@ -18,39 +18,39 @@ TAG = 72
 
 @dataclass(slots=True)
 class Heard:
-    signs: list[Sign] = field(default_factory=list)
+    hints: list[Hint] = field(default_factory=list)
     _more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, sign: Sign) -> None:
-        self.signs.append(sign)
+    def tell(self, hint: Hint) -> None:
+        self.hints.append(hint)
         self._more.set()
 
-    async def until(self, wanted: Callable[[Sign], bool]) -> Sign:
+    async def until(self, wanted: Callable[[Hint], bool]) -> Hint:
         """The first that is so; it and those before it are forgotten."""
         async with asyncio.timeout(LONG):
             while True:
-                for at, sign in enumerate(self.signs):
-                    if wanted(sign):
-                        del self.signs[: at + 1]
-                        return sign
+                for at, hint in enumerate(self.hints):
+                    if wanted(hint):
+                        del self.hints[: at + 1]
+                        return hint
                 self._more.clear()
                 await self._more.wait()
 
-    async def next(self) -> Sign:
-        return await self.until(lambda _sign: True)
+    async def next(self) -> Hint:
+        return await self.until(lambda _hint: True)
 
-    async def of(self, kind: str, name: str | None = None) -> Sign:
+    async def of(self, kind: str, name: str | None = None) -> Hint:
         key = None if name is None else Key(kind, name)
-        return await self.until(lambda sign: sign.kind == kind and sign.key == key)
+        return await self.until(lambda hint: hint.kind == kind and hint.key == key)
 
-    async def before(self, wanted: Callable[[Sign], bool]) -> list[Sign]:
+    async def before(self, wanted: Callable[[Hint], bool]) -> list[Hint]:
         """All that came before the first that is so."""
         async with asyncio.timeout(LONG):
             while True:
-                for at, sign in enumerate(self.signs):
-                    if wanted(sign):
-                        earlier = self.signs[:at]
-                        del self.signs[: at + 1]
+                for at, hint in enumerate(self.hints):
+                    if wanted(hint):
+                        earlier = self.hints[:at]
+                        del self.hints[: at + 1]
                         return earlier
                 self._more.clear()
                 await self._more.wait()

@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.agent.watch.fanotify import Fanotify
 from holdfast.agent.watch.files import FileWatch
-from holdfast.agent.watch.sign import Writer
+from holdfast.agent.watch.hint import Writer
 from holdfast.host import rooted
 from tests import lanes
 from tests.agent.watch.listening import LONG, run

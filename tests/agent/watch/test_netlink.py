@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from holdfast.agent.watch.followed import Followed
-from holdfast.agent.watch.sign import Sign, search
+from holdfast.agent.watch.hint import Hint, search
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
 from holdfast.engine.plan import Operation, Verb
@@ -27,9 +27,9 @@ def test_addresses(lan: Namespace) -> None:
     async def test() -> None:
         async with watching(what=WITH_ROUTES) as (_, heard):
             with running("ip", "-batch", "-", given="addr add 192.0.2.7/24 dev lan0\n") as ip:
-                sign = await heard.of("address", "192.0.2.7/24 dev lan0")
-            assert sign.writer is not None
-            assert sign.writer[:2] == (ip.pid, "ip")
+                hint = await heard.of("address", "192.0.2.7/24 dev lan0")
+            assert hint.writer is not None
+            assert hint.writer[:2] == (ip.pid, "ip")
             # Renewed, as an advertisement does it: nothing of it changed but its lifetime.
             lan.ip("addr change 192.0.2.7/24 dev lan0 valid_lft 100 preferred_lft 100")
             await heard.of("address", "192.0.2.7/24 dev lan0")  # no longer permanent
@@ -71,8 +71,8 @@ def test_nothing_goes_along_that_is_not_there(lan: Namespace) -> None:
             lan.ip("addr del 192.0.2.1/24 dev lan0")
             lan.ip("link del lan0")
             lan.ip("rule add priority 9999 blackhole protocol 72")
-            earlier = await heard.before(lambda sign: sign.kind == "rule")
-            assert {sign.kind for sign in earlier} == {"address"}
+            earlier = await heard.before(lambda hint: hint.kind == "rule")
+            assert {hint.kind for hint in earlier} == {"address"}
 
     run(test)
 
@@ -84,8 +84,8 @@ def test_rules(lan: Namespace) -> None:
         async with watching(what=what) as (_, heard):
             lan.ip("rule add from 10.9.0.0/16 lookup 100 priority 99")  # another's
             lan.ip("rule add from 10.0.0.0/8 lookup 100 priority 100 protocol 72")
-            sign = await heard.until(lambda sign: sign.kind == "rule")
-            assert sign.key == wanted
+            hint = await heard.until(lambda hint: hint.kind == "rule")
+            assert hint.key == wanted
             lan.ip("rule flush")
             assert (await heard.of("rule", wanted.name)).gone
             lan.ip("-6 rule add fwmark 0x1 lookup 100 priority 5 protocol 72")
@@ -112,7 +112,7 @@ def test_neighbours(lan: Namespace) -> None:
             await heard.of(*wanted)
             lan.ip(f"neigh replace {at} lladdr 02:00:00:00:00:01 protocol 72")
             lan.ip(f"neigh del {at}")
-            await heard.until(lambda sign: sign.key == wanted and sign.gone)
+            await heard.until(lambda hint: hint.key == wanted and hint.gone)
 
     run(test)
 
@@ -131,8 +131,8 @@ def test_links(lan: Namespace) -> None:
             await heard.of("link", "far0")
             await heard.of("route")  # those of IPv4 go without a word
             lan.ip("link set far0 name far1")
-            signs = [await heard.until(lambda sign: sign.kind == "link") for _ in range(2)]
-            assert {(sign.key, sign.gone) for sign in signs} == {
+            hints = [await heard.until(lambda hint: hint.kind == "link") for _ in range(2)]
+            assert {(hint.key, hint.gone) for hint in hints} == {
                 (Key("link", "far0"), True),
                 (Key("link", "far1"), False),
             }
@@ -162,8 +162,8 @@ def test_own_changes_are_not_told(lan: Namespace) -> None:
                 assert watch.counts.heard == 2
                 # Another's is, with the same tag or not.
                 lan.ip("route del 198.18.7.0/24")
-                sign = await heard.next()
-                assert (sign.identity, sign.gone) == (identity("198.18.7.0/24"), True)
+                hint = await heard.next()
+                assert (hint.identity, hint.gone) == (identity("198.18.7.0/24"), True)
 
     run(test)
 
@@ -201,13 +201,13 @@ with LinuxHost(Paths(), 72) as host:
     async def test() -> None:
         async with watching() as (_, heard):
             with running(sys.executable, "-c", program) as process:
-                sign = await heard.until(lambda sign: sign.kind == "route")
-                assert sign.writer is not None
-                found = search(sign.writer)
-            assert sign.writer.name == ""
+                hint = await heard.until(lambda hint: hint.kind == "route")
+                assert hint.writer is not None
+                found = search(hint.writer)
+            assert hint.writer.name == ""
             assert found.pid == process.pid
             assert found.name.startswith("python")
-            assert search(sign.writer) == sign.writer
+            assert search(hint.writer) == hint.writer
 
     run(test)
 
@@ -231,7 +231,7 @@ def test_more_than_can_be_kept(lan: Namespace) -> None:
             lan.ip("link set far0 name far1")
             for number in range(50):
                 lan.ip(f"route add 198.18.{number}.0/24 via 192.0.2.2 proto 72")
-            await heard.until(lambda sign: sign == Sign())
+            await heard.until(lambda hint: hint == Hint())
             assert watch.counts.lost >= 1
             lan.ip("addr add 203.0.113.1/24 dev far1")
             await heard.of("address", "203.0.113.1/24 dev far1")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.agent.watch.hint import Hint
 from holdfast.agent.watch.nft import NftWatch
-from holdfast.agent.watch.sign import Sign
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.engine.plan import Operation, Verb
@@ -37,7 +37,7 @@ async def watching(
 
 async def nothing_but_the_mark(netns: Namespace, heard: Heard) -> None:
     netns.run("nft", "add table ip holdfast_mark")
-    assert await heard.before(lambda sign: sign.key == Key("nft", "ip holdfast_mark")) == []
+    assert await heard.before(lambda hint: hint.key == Key("nft", "ip holdfast_mark")) == []
     netns.run("nft", "delete table ip holdfast_mark")
     assert (await heard.of("nft", "ip holdfast_mark")).gone
 
@@ -60,24 +60,24 @@ def test_change_of_ours(change: str, netns: Namespace) -> None:
         netns.run("nft", f"table inet holdfast_filter {{ set t {{ type ipv4_addr; }}; {CHAIN}; }}")
         async with watching() as (_, heard):
             netns.run("nft", change)
-            sign = await heard.next()
-            assert sign.key == Key("nft", "inet holdfast_filter")
-            assert sign.writer is not None
-            assert sign.writer.name == "nft"
-            assert sign.writer.pid > 0
-            assert sign.gone == (change in ("delete table inet holdfast_filter", "flush ruleset"))
+            hint = await heard.next()
+            assert hint.key == Key("nft", "inet holdfast_filter")
+            assert hint.writer is not None
+            assert hint.writer.name == "nft"
+            assert hint.writer.pid > 0
+            assert hint.gone == (change in ("delete table inet holdfast_filter", "flush ruleset"))
 
     run(test)
 
 
-def test_one_sign_for_a_transaction(netns: Namespace) -> None:
+def test_one_hint_for_a_transaction(netns: Namespace) -> None:
     async def test() -> None:
         async with watching() as (_, heard):
             rules = "; ".join(f"ip saddr 192.0.2.{number} accept" for number in range(200))
             both = f"table ip holdfast_a {{ chain c {{ {rules}; }}; }}; table ip6 holdfast_a {{ }}"
             netns.run("nft", both)
-            signs = [await heard.next() for _ in range(2)]
-            assert {sign.key for sign in signs} == {
+            hints = [await heard.next() for _ in range(2)]
+            assert {hint.key for hint in hints} == {
                 Key("nft", "ip holdfast_a"),
                 Key("nft", "ip6 holdfast_a"),
             }
@@ -132,7 +132,7 @@ def test_more_than_can_be_kept(netns: Namespace, tmp_path: Path) -> None:
             for _ in range(3):
                 netns.run("nft", "-f", str(script))
                 netns.run("nft", "flush ruleset")
-            await heard.until(lambda sign: sign == Sign("nft"))
+            await heard.until(lambda hint: hint == Hint("nft"))
             assert watch.counts.lost >= 1
             netns.run("nft", "add table ip holdfast_mark")
             await heard.of("nft", "ip holdfast_mark")

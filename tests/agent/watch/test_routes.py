@@ -6,8 +6,8 @@ import asyncio
 import os
 
 from holdfast.agent.watch.followed import followed
+from holdfast.agent.watch.hint import Writer, command_of, writer_of
 from holdfast.agent.watch.netlink import DEFAULT_ROUTE
-from holdfast.agent.watch.sign import Writer, command_of, writer_of
 from holdfast.engine.artifact import Fields, Key
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.driver import Scope
@@ -33,23 +33,23 @@ def test_route_of_ours(lan: Namespace) -> None:
             with running(
                 "ip", "-batch", "-", given=f"route add {PREFIX} via 192.0.2.2 proto 72\n"
             ) as ip:
-                sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity(PREFIX)
+                hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity(PREFIX)
             me = f"{command_of(os.getpid())} (process {os.getpid()})"
-            assert sign.writer == Writer(ip.pid, "ip", me)
-            assert str(sign.writer) == f"ip (process {ip.pid}) of {me}"
-            assert not sign.gone
+            assert hint.writer == Writer(ip.pid, "ip", me)
+            assert str(hint.writer) == f"ip (process {ip.pid}) of {me}"
+            assert not hint.gone
             lan.ip(f"route del {PREFIX}")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity(PREFIX)
-            assert sign.gone
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity(PREFIX)
+            assert hint.gone
 
             lan.ip(f"-6 route add {PREFIX6} via 2001:db8::2 proto 72 table 100 metric 7")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity(PREFIX6, 100, 7)
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity(PREFIX6, 100, 7)
             lan.ip("route add default via 192.0.2.2 proto 72 metric 5")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity("0.0.0.0/0", 254, 5)
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity("0.0.0.0/0", 254, 5)
 
     run(test)
 
@@ -64,9 +64,9 @@ def test_writer_that_lives_for_long(lan: Namespace) -> None:
                 assert ip.stdin is not None
                 ip.stdin.write(f"route add {PREFIX} via 192.0.2.2 proto 72\n")
                 ip.stdin.flush()
-                sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.writer == Writer(ip.pid, "ip")
-            assert str(sign.writer) == f"ip (process {ip.pid})"
+                hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.writer == Writer(ip.pid, "ip")
+            assert str(hint.writer) == f"ip (process {ip.pid})"
             # Gone before it could be asked, as a command often is.
             assert str(writer_of(ip.pid)) == f"process {ip.pid}"
             lan.ip(f"route del {PREFIX}")
@@ -85,10 +85,10 @@ def test_identity_is_that_of_the_engine(lan: Namespace) -> None:
         nonlocal body
         async with watching() as (_, heard):
             lan.ip(f"route add {PREFIX} via 192.0.2.2 dev lan0 proto 72 table 1000 metric 30")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == declared.scope + declared.keys[0]
-            assert sign.body is not None
-            body = sign.body
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == declared.scope + declared.keys[0]
+            assert hint.body is not None
+            body = hint.body
 
     run(test)
     with LinuxHost(Paths(), TAG) as host:
@@ -116,12 +116,12 @@ def test_others_routes(lan: Namespace) -> None:
             heard_before = watch.counts.heard
 
             lan.ip(f"route add {PREFIX} via 192.0.2.2 proto 72")
-            await heard.until(lambda sign: sign.identity == identity(PREFIX))
+            await heard.until(lambda hint: hint.identity == identity(PREFIX))
             for number, verb in enumerate(("prepend", "append", "replace"), 3):
                 lan.ip(f"route {verb} {PREFIX} via 192.0.2.{number} proto static")
-                sign = await heard.until(lambda sign: sign.kind == "route")
-                assert sign.identity == identity(PREFIX)
-                assert not sign.gone
+                hint = await heard.until(lambda hint: hint.kind == "route")
+                assert hint.identity == identity(PREFIX)
+                assert not hint.gone
             assert heard_before < watch.counts.heard <= heard_before + 6
 
     run(test)
@@ -153,22 +153,22 @@ def test_legs_of_ipv6(lan: Namespace) -> None:
             lan.ip(f"-6 route add {PREFIX6} via 2001:db8::2 proto 72")
             lan.ip(f"-6 route append {PREFIX6} via 2001:db8::3 proto static")
             for _ in range(2):
-                sign = await heard.until(lambda sign: sign.kind == "route")
-                assert sign.identity == identity(PREFIX6, metric=1024)
+                hint = await heard.until(lambda hint: hint.kind == "route")
+                assert hint.identity == identity(PREFIX6, metric=1024)
             lan.ip(f"-6 route del {PREFIX6} via 2001:db8::2")  # ours
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity(PREFIX6, metric=1024)
-            assert sign.gone
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity(PREFIX6, metric=1024)
+            assert hint.gone
             # Now the other's comes first, and the delete of both is told by that one.
             lan.ip(f"-6 route append {PREFIX6} via 2001:db8::2 proto 72")
-            await heard.until(lambda sign: sign.kind == "route")
+            await heard.until(lambda hint: hint.kind == "route")
             lan.ip(f"-6 route del {PREFIX6}")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity(PREFIX6, metric=1024)
-            assert sign.gone
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity(PREFIX6, metric=1024)
+            assert hint.gone
             lan.ip(f"-6 route replace {PREFIX6} via 2001:db8::9 proto static")
             lan.ip(f"-6 route replace {PREFIX6} via 2001:db8::8 proto static")
-            await heard.until(lambda sign: sign.identity == identity(PREFIX6, metric=1024))
+            await heard.until(lambda hint: hint.identity == identity(PREFIX6, metric=1024))
 
     run(test)
 
@@ -183,8 +183,8 @@ def test_adopted_route(lan: Namespace) -> None:
             lan.ip(f"route add {PREFIX} via 192.0.2.2 proto static")
             lan.ip("route add 203.0.113.0/24 via 192.0.2.2 proto static")
             lan.ip(f"route del {PREFIX}")
-            signs = [await heard.next() for _ in range(2)]
-            assert [(sign.identity, sign.gone) for sign in signs] == [
+            hints = [await heard.next() for _ in range(2)]
+            assert [(hint.identity, hint.gone) for hint in hints] == [
                 (identity(PREFIX), False),
                 (identity(PREFIX), True),
             ]

@@ -121,7 +121,7 @@ def test_units_of_systemd(machine: Stage) -> None:
         machine.apply(ONE)
         other = dropin("/etc/systemd/timesyncd.conf.d/x.conf", b"", "systemd-timesyncd.service")
         async with watching(machine.root, Intent("Test/it", other, "")) as heard:
-            heard.signs.clear()
+            heard.hints.clear()
             systemctl("stop", "holdfast-one.service")
             await heard.of("service", "one")
             systemctl("start", "holdfast-one.service")
@@ -153,7 +153,7 @@ def test_connection_that_is_lost(machine: Stage, monkeypatch: pytest.MonkeyPatch
             systemctl("daemon-reexec")
             await heard.of("service")  # the connection is over
             await heard.of("service")  # there is another one
-            heard.signs.clear()
+            heard.hints.clear()
             systemctl("stop", "holdfast-one.service")
             await heard.of("service", "one")
 

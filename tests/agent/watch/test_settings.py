@@ -35,8 +35,8 @@ def test_value_that_changes(netns: Namespace) -> None:
     async def test() -> None:
         async with watching(*names) as (watch, heard):
             (CONF / "lan0/arp_filter").write_text("1")
-            sign = await heard.next()
-            assert (sign.key, sign.gone) == (Key("sysctl", names[0]), False)
+            hint = await heard.next()
+            assert (hint.key, hint.gone) == (Key("sysctl", names[0]), False)
             (CONF / "lan0/arp_filter").write_text("1")  # the same
             (CONF / "far0/arp_filter").write_text("1")
             assert (await heard.next()).key == Key("sysctl", names[1])
@@ -45,7 +45,7 @@ def test_value_that_changes(netns: Namespace) -> None:
             (CONF / "far0/arp_filter").write_text("0")
             assert (await heard.next()).key == Key("sysctl", names[1])
             watch.look()
-            assert heard.signs == []
+            assert heard.hints == []
 
     run(test)
 
@@ -74,7 +74,7 @@ def test_what_netlink_tells_of_is_not_waited_for(netns: Namespace) -> None:
 
     async def test() -> None:
         async with watching(*names, every=3600) as (watch, heard):
-            kernel = NetlinkWatch(lambda _sign: None, TAG, frozenset, watch.hurry)
+            kernel = NetlinkWatch(lambda _hint: None, TAG, frozenset, watch.hurry)
             try:
                 Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
                 await heard.of("sysctl", names[0])
@@ -101,7 +101,7 @@ def test_name_of_the_host(netns: Namespace) -> None:
             await heard.of("hostname", "system")
             Path("/proc/sys/kernel/hostname").write_text("three")
             await heard.of("hostname", "system")
-            assert heard.signs == []
+            assert heard.hints == []
         finally:
             watch.close()
 

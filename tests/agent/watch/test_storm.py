@@ -35,8 +35,8 @@ def test_storm(how: str, netns: Namespace, capsys: pytest.CaptureFixture[str]) -
                 assert storm.stdout is not None
                 made, took = map(float, storm.stdout.read().split())
             netns.ip("route add 172.16.7.0/24 via 192.0.2.2 proto 72")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity == identity("172.16.7.0/24")
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity == identity("172.16.7.0/24")
             assert watch.counts.lost == 0
             if how == "add":
                 assert watch.counts.heard < made / 100

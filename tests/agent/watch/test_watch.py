@@ -78,7 +78,7 @@ def test_every_kind(lan: Namespace, root: Path) -> None:
             lan.ip("addr add 192.0.2.7/24 dev lan0")
             await heard.of("address", "192.0.2.7/24 dev lan0")
             lan.ip("route replace 198.51.100.0/24 via 192.0.2.3 proto 72")
-            assert (await heard.until(lambda sign: sign.kind == "route")).identity == (
+            assert (await heard.until(lambda hint: hint.kind == "route")).identity == (
                 ROUTES.scope + ROUTES.keys[0]
             )
             lan.run("nft", "add table inet holdfast_filter")
@@ -88,7 +88,7 @@ def test_every_kind(lan: Namespace, root: Path) -> None:
             assert watch.lost == 0
             assert watch.heard > 5
             for kind in ("address", "block", "config", "fact", "file", "hostname", "nft", "route"):
-                assert watch.signs[kind] >= 1
+                assert watch.hints[kind] >= 1
 
     run(test)
 
@@ -110,10 +110,10 @@ def test_own_writes_are_not_told(root: Path) -> None:
                     (result,) = host.apply([operation], lambda _done: None)
                     assert result.ok
             write(root / "etc/hosts", "")
-            sign = await heard.next()
-            assert sign.key == ARTIFACTS[2].key
-            assert sign.writer is not None
-            assert sign.writer.pid > 0
+            hint = await heard.next()
+            assert hint.key == ARTIFACTS[2].key
+            assert hint.writer is not None
+            assert hint.writer.pid > 0
 
     run(test)
 
@@ -145,9 +145,9 @@ def test_another_tag_from_now_on(lan: Namespace, root: Path) -> None:
             watch.follow(Desired(()), (), 73)
             lan.ip("route add 198.51.100.0/24 via 192.0.2.3 proto 72")
             lan.ip("route add 203.0.113.0/24 via 192.0.2.3 proto 73")
-            sign = await heard.until(lambda sign: sign.kind == "route")
-            assert sign.identity is not None
-            assert sign.identity.endswith(pack_key(bytes((203, 0, 113, 0)), 24))
+            hint = await heard.until(lambda hint: hint.kind == "route")
+            assert hint.identity is not None
+            assert hint.identity.endswith(pack_key(bytes((203, 0, 113, 0)), 24))
 
     run(test)
 

@@ -35,12 +35,12 @@ def test_health_and_metrics(scene: Scene) -> None:
     assert values['holdfast_resources{phase="Pending"}'] == "1.0"
     assert float(values["holdfast_passes_total"]) >= 1
     assert float(values["holdfast_events_total"]) >= 3
-    before = float(values.get('holdfast_signs_total{kind="route"}', 0))
+    before = float(values.get('holdfast_hints_total{kind="route"}', 0))
     scene.netns.ip("route del 203.0.113.0/24")
     scene.daemon.wait_for("repaired")
     text = get("/metrics")[1]
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert float(values['holdfast_signs_total{kind="route"}']) > before
+    assert float(values['holdfast_hints_total{kind="route"}']) > before
 
 
 def test_not_ready_without_a_valid_file(scene: Scene) -> None:

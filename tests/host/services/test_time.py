@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.engine.artifact import Key
 from holdfast.paths import Paths
-from holdfast.resources.ntp_client import chrony_conf, parse_server
 from holdfast.resources.site import Site
+from holdfast.resources.system.ntp_client import chrony_conf, parse_server
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import COMMAND, HEAD
 from tests.host.services.stage import Stage

@@ -25,7 +25,7 @@ from holdfast.agent.plugins import runner, running
 from holdfast.agent.plugins.protocol import Nonsense
 from holdfast.errors import Refused
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.state.actions import APPROVED, FAILED, PENDING, RUNNING, SUCCEEDED, Action
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger

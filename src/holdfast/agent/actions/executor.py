@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from holdfast.agent.actions.policy import Against
 from holdfast.agent.plugins import runner
 from holdfast.paths import Paths
-from holdfast.resources.plugin import EXECUTES
+from holdfast.resources.dynamic.plugin import EXECUTES
 from holdfast.resources.resource import Resource
 
 

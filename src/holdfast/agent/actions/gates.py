@@ -9,8 +9,8 @@ from holdfast.agent.actions.executor import executor
 from holdfast.agent.actions.plan import ActionPlan, UnfitError, read
 from holdfast.agent.actions.policy import Against
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective
-from holdfast.resources.provider_action_policy import ProviderActionPolicy, policy_of
+from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.provider_action_policy import ProviderActionPolicy, policy_of
 from holdfast.resources.resource import Resource
 from holdfast.state.actions import Action
 from holdfast.state.confirmations import Confirmation

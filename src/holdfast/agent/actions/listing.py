@@ -13,8 +13,8 @@ from holdfast.agent.plugins.protocol import format_moment
 from holdfast.agent.plugins.redaction import redacted
 from holdfast.errors import Refused
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective
-from holdfast.resources.provider_action_policy import policy_of
+from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.provider_action_policy import policy_of
 from holdfast.state.actions import PENDING, Action
 from holdfast.state.ledger import Ledger
 

@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.agent.plugins.redaction import redacted
 from holdfast.config.part import Raw
 from holdfast.errors import HoldfastError
-from holdfast.resources.provider_action_policy import ACTIONS, PROVIDERS
+from holdfast.resources.dynamic.provider_action_policy import ACTIONS, PROVIDERS
 from holdfast.resources.reading import dotted
 from holdfast.resources.shape import (
     Shape,

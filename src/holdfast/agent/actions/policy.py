@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from holdfast.agent.actions.plan import DRY_RUN, ActionPlan, addresses
-from holdfast.resources import provider_action_policy
-from holdfast.resources.provider_action_policy import (
+from holdfast.resources.dynamic import provider_action_policy
+from holdfast.resources.dynamic.provider_action_policy import (
     DAYS,
     ExecutionWindow,
     ProviderActionPolicy,

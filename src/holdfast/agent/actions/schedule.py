@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.agent.actions.engine import Done, Engine
 from holdfast.errors import HoldfastError, Refused
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.state.actions import SUCCEEDED, Action
 from holdfast.state.events import Event
 

@@ -11,19 +11,17 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from holdfast.agent.answers.asked import Question
+from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.proposers import Proposers
-from holdfast.agent.standing import Standing
+from holdfast.agent.status import DaemonStatus
 from holdfast.agent.stories.members import Members, json_text
 from holdfast.agent.stories.style import Style
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
-from holdfast.resources.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective, merge
 from holdfast.state.ledger import Ledger
-
-# A pass of ours, or a command beside us, that holds the ledger is worth waiting for.
-WAIT_S = 30.0
 
 T = TypeVar("T")
 
@@ -36,7 +34,7 @@ class Loop(Protocol):
     @property
     def file(self) -> Path: ...
     @property
-    def standing(self) -> Standing: ...
+    def status(self) -> DaemonStatus: ...
     @property
     def proposers(self) -> Proposers: ...
     def ask(self, question: Question) -> None:
@@ -63,22 +61,22 @@ class Answers:
     def paths(self) -> Paths:
         return self.loop.paths
 
-    def in_force(self, standing: Standing) -> Effective:
+    def in_force(self, daemon: DaemonStatus) -> Effective:
         """Raises where nothing is."""
-        if standing.effective is None:
-            why = "; ".join(standing.troubles) or "there was no pass yet: ask again in a moment"
+        if daemon.effective is None:
+            why = "; ".join(daemon.troubles) or "there was no pass yet: ask again in a moment"
             raise Refused(f"{self.loop.file} is not in force: {why}")
-        return standing.effective
+        return daemon.effective
 
     def effective_now(self) -> Effective:
         """What the startup file in force and the parts in the ledger come to at this moment."""
-        startup = self.in_force(self.loop.standing).startup
+        startup = self.in_force(self.loop.status).startup
         with Ledger.read(self.paths) as ledger:
             return merge(startup, ledger.parts(newest=True), time.time())
 
     def ledger(self, command: str) -> Ledger:
         """To write, for as long as the write takes."""
-        return Ledger.open(self.paths, command=command, wait=WAIT_S)
+        return Ledger.open(self.paths, command=command, wait=LEDGER_WAIT_S)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)

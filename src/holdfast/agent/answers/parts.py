@@ -13,9 +13,9 @@ from holdfast.agent.stories import dynamic, rendered
 from holdfast.agent.stories.dynamic import Parts
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.errors import HoldfastError, Refused
-from holdfast.resources.dynamic_config_part import part_of
-from holdfast.resources.effective import merge
-from holdfast.resources.source_name import plugin_of
+from holdfast.resources.dynamic.dynamic_config_part import part_of
+from holdfast.resources.dynamic.effective import merge
+from holdfast.resources.dynamic.source_name import plugin_of
 from holdfast.state.ledger import Ledger
 
 
@@ -93,7 +93,7 @@ class PartAnswers(Answers):
         return reply
 
     def _parts(self) -> Parts:
-        startup = self.in_force(self.loop.standing).startup
+        startup = self.in_force(self.loop.status).startup
         with Ledger.read(self.paths) as ledger:
             stored, refused = ledger.parts(), sources.refusals(ledger)
         return dynamic.parts(merge(startup, stored, time.time()), stored, refused)

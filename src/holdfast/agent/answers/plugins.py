@@ -13,7 +13,7 @@ from holdfast.state.ledger import Ledger
 @dataclass(slots=True)
 class PluginAnswers(Answers):
     async def list_plugins(self, _request: pb.ListPluginsRequest) -> pb.Document:
-        startup = self.in_force(self.loop.standing).startup
+        startup = self.in_force(self.loop.status).startup
 
         def work() -> pb.Document:
             with Ledger.read(self.paths) as ledger:

@@ -18,7 +18,7 @@ from holdfast.agent.load import Loaded
 from holdfast.agent.passes import Done
 from holdfast.agent.phases import phases
 from holdfast.agent.preview import View, look
-from holdfast.agent.standing import Standing
+from holdfast.agent.status import DaemonStatus
 from holdfast.agent.stories import render, report
 from holdfast.agent.stories import status as status_story
 from holdfast.agent.stories.explained import explain
@@ -42,27 +42,27 @@ class RouterAnswers(Answers):
         )
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
-        standing, paths = self.loop.standing, self.paths
-        router = self.in_force(standing).router
+        daemon, paths = self.loop.status, self.paths
+        router = self.in_force(daemon).router
 
         def tell(plan: Plan) -> pb.StatusReply:
-            resources = phases(plan, router.resources, standing.suppressed)
-            past = _last_pass(status_story.past(paths), standing)
-            return wire.status_to(status_story.status(router.name, resources, plan, past), standing)
+            resources = phases(plan, router.resources, daemon.suppressed)
+            past = _last_pass(status_story.past(paths), daemon)
+            return wire.status_to(status_story.status(router.name, resources, plan, past), daemon)
 
         if request.last_pass:
-            last = standing.plan
+            last = daemon.plan
             if last is None:
                 raise Refused("there was no pass yet: ask again in a moment")
             return await self.in_thread(lambda: tell(last))
         async with self.turns:
-            return await self.in_thread(lambda: tell(look(paths, self._loaded(standing)).plan))
+            return await self.in_thread(lambda: tell(look(paths, self._loaded(daemon)).plan))
 
     async def plan(self, request: pb.PlanRequest) -> AsyncGenerator[pb.PlanReply, None]:
-        standing, paths = self.loop.standing, self.paths
+        daemon, paths = self.loop.status, self.paths
 
         def work() -> tuple[View, Loaded]:
-            loaded = self._loaded(standing)
+            loaded = self._loaded(daemon)
             return look(paths, loaded, allow_mass_delete=request.allow_mass_delete), loaded
 
         async with self.turns:
@@ -81,11 +81,9 @@ class RouterAnswers(Answers):
             yield pb.PlanReply(data=data)
 
     async def explain(self, request: pb.ExplainRequest) -> AsyncGenerator[pb.Document, None]:
-        standing, paths = self.loop.standing, self.paths
+        daemon, paths = self.loop.status, self.paths
         async with self.turns:
-            told = await self.in_thread(
-                lambda: explain(paths, self._loaded(standing), request.name)
-            )
+            told = await self.in_thread(lambda: explain(paths, self._loaded(daemon), request.name))
         if not told.found and request.form.text:
             raise HoldfastError(told.absent)
         async for piece in self.document(request.form, told.members, told.lines):
@@ -141,18 +139,18 @@ class RouterAnswers(Answers):
 
         return await self.in_thread(work)
 
-    def _loaded(self, standing: Standing) -> Loaded:
-        effective, facts = self.in_force(standing), standing.facts
+    def _loaded(self, daemon: DaemonStatus) -> Loaded:
+        effective, facts = self.in_force(daemon), daemon.facts
         router, root = effective.router, str(self.paths.root).rstrip("/")
         desired = compile_router(router, facts, root)
-        return Loaded(self.loop.file, router, root, facts, desired, effective, standing.unloaded)
+        return Loaded(self.loop.file, router, root, facts, desired, effective, daemon.unloaded)
 
 
-def _last_pass(past: status_story.Past, standing: Standing) -> status_story.Past:
+def _last_pass(past: status_story.Past, daemon: DaemonStatus) -> status_story.Past:
     """A pass that changes nothing leaves no trace in the ledger."""
-    if past.last_pass is None or not standing.last_pass:
+    if past.last_pass is None or not daemon.last_pass:
         return past
-    return replace(past, last_pass={**past.last_pass, "time": int(standing.last_pass)})
+    return replace(past, last_pass={**past.last_pass, "time": int(daemon.last_pass)})
 
 
 def _ended(steps: asyncio.Queue[pb.Progress | None], answer: asyncio.Future[Done]) -> None:

@@ -6,7 +6,7 @@ import json
 
 from holdfast.agent.events.log import Missed
 from holdfast.agent.phases import Phase, ResourceStatus
-from holdfast.agent.standing import Standing
+from holdfast.agent.status import DaemonStatus
 from holdfast.agent.stories.status import Past, Status
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.engine import document
@@ -15,20 +15,20 @@ from holdfast.state import values
 from holdfast.state.events import StoredEvent
 
 
-def status_to(status: Status, standing: Standing) -> pb.StatusReply:
+def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
     past = status.past
     reply = pb.StatusReply(
         router=status.router,
         healthy=status.healthy,
         last_pass="" if past.last_pass is None else json.dumps(past.last_pass),
         summary=status.summary,
-        troubles=standing.troubles,
+        troubles=daemon.troubles,
         passes=pb.Passes(
-            count=standing.passes,
-            last=standing.last_pass,
-            seconds=standing.seconds,
-            causes=standing.causes,
-            generation=standing.generation,
+            count=daemon.passes,
+            last=daemon.last_pass,
+            seconds=daemon.seconds,
+            causes=daemon.causes,
+            generation=daemon.generation,
         ),
     )
     if past.generation:
@@ -43,7 +43,7 @@ def status_to(status: Status, standing: Standing) -> pb.StatusReply:
             masked_by=one.masked_by,
             masked_until=one.masked_until,
         )
-    for name, verdict in standing.facts.verdicts.items():
+    for name, verdict in daemon.facts.verdicts.items():
         reply.health_checks.add(name=name, healthy=verdict.healthy, reason=verdict.reason)
     return reply
 

@@ -18,8 +18,8 @@ from holdfast.host.facts.kernel import LEARNED_BY, read_gateways
 from holdfast.host.netlink.route_lookup import look_up
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.resources.facts import Address
-from holdfast.resources.health_target import Target
-from holdfast.resources.lockout import Operator
+from holdfast.resources.firewall.lockout import Operator
+from holdfast.resources.policy.health_target import Target
 from holdfast.resources.router import Router
 
 # A ping over a slow line; more than one is sent before anything is held to be broken.

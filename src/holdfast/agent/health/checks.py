@@ -14,8 +14,8 @@ from holdfast.host.facts import clock
 from holdfast.host.facts.verdicts import FILE
 from holdfast.paths import Paths
 from holdfast.resources.facts import Verdict
-from holdfast.resources.health_check import HealthCheck
-from holdfast.resources.health_target import Target
+from holdfast.resources.policy.health_check import HealthCheck
+from holdfast.resources.policy.health_target import Target
 from holdfast.resources.resource import Resource
 
 # Checks that start together would probe together ever after.

@@ -20,7 +20,7 @@ from holdfast.host.facts.dns_message import (
     parse_name,
     read_answer,
 )
-from holdfast.resources.health_target import Target
+from holdfast.resources.policy.health_target import Target
 
 _SO_MARK = 36
 _ICMP6_FILTER = 1

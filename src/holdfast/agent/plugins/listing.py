@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.agent.plugins.protocol import format_moment
 from holdfast.resources.durations import format_duration
-from holdfast.resources.plugin import Trigger
+from holdfast.resources.dynamic.plugin import Trigger
 from holdfast.resources.resource import Resource
 from holdfast.state.plugin_runs import PluginRun
 

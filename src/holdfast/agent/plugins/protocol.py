@@ -16,7 +16,7 @@ from holdfast.agent.plugins.redaction import redacted
 from holdfast.agent.sources import SKEW_S
 from holdfast.config.part import Directive, Part, Raw, Target
 from holdfast.resources.durations import duration
-from holdfast.resources.dynamic_config_part import DynamicConfigDirective
+from holdfast.resources.dynamic.dynamic_config_part import DynamicConfigDirective
 from holdfast.resources.moments import moment
 from holdfast.resources.reading import dotted
 from holdfast.resources.shape import (

@@ -20,9 +20,9 @@ from holdfast.config.document import parse
 from holdfast.config.part import Part, Raw, Target
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
-from holdfast.resources import dynamic_target
-from holdfast.resources.effective import Effective, merge
-from holdfast.resources.plugin import Plugin
+from holdfast.resources.dynamic import dynamic_target
+from holdfast.resources.dynamic.effective import Effective, merge
+from holdfast.resources.dynamic.plugin import Plugin
 from holdfast.resources.resource import Resource
 from holdfast.state import plugin_runs
 from holdfast.state.events import Event

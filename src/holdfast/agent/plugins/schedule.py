@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.agent.plugins.protocol import Trigger
 from holdfast.agent.plugins.running import Ran, Runner
 from holdfast.errors import Refused
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.resource import Resource
 from holdfast.state.events import Event
 

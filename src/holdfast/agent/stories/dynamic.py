@@ -13,7 +13,7 @@ from holdfast.agent.stories.style import Style
 from holdfast.config.part import Part
 from holdfast.engine import document
 from holdfast.errors import HoldfastError
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.effective import Effective
 
 Members = Iterator[tuple[str, Any]]
 

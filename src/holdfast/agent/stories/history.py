@@ -9,7 +9,7 @@ from holdfast.agent.confirm import stored
 from holdfast.engine.artifact import Key
 from holdfast.errors import Refused
 from holdfast.paths import Paths
-from holdfast.resources.effective import merge, recorded
+from holdfast.resources.dynamic.effective import merge, recorded
 from holdfast.resources.locate import declarations
 from holdfast.resources.router import Router
 from holdfast.state.ledger import Ledger

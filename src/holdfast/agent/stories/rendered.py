@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.config.document import parse
-from holdfast.resources.contribution import SECRETS
-from holdfast.resources.effective import Effective
+from holdfast.resources.dynamic.contribution import SECRETS
+from holdfast.resources.dynamic.effective import Effective
 
 HIDDEN = "(a secret, not shown)"
 

@@ -1,1 +1,1 @@
-"""Signs that something changed outside: the kernel, files, settings and services."""
+"""Hints that something changed outside: the kernel, files, settings and services."""

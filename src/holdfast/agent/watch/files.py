@@ -18,7 +18,7 @@ from pathlib import Path
 
 from holdfast.agent.watch import fanotify
 from holdfast.agent.watch.fanotify import Fanotify
-from holdfast.agent.watch.sign import Writer, command_of, named
+from holdfast.agent.watch.hint import Writer, command_of, named
 from holdfast.errors import DriverError
 
 _READ_AT_ONCE = 1 << 16

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Fields, Key
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.nft import NFT
@@ -57,7 +57,7 @@ class KnownLinks:
         known = self._links.get(index)
         return known is not None and _is_guest(known, keys)
 
-    def heard(self, body: bytes, gone: bool, keys: Set[Key]) -> Iterator[Sign]:
+    def heard(self, body: bytes, gone: bool, keys: Set[Key]) -> Iterator[Hint]:
         """keys: of what is declared and claimed. A guest's link is not told of."""
         if body[0] != _UNSPECIFIED:
             return  # of a bridge about its port; what changes of the link itself is said apart
@@ -69,12 +69,12 @@ class KnownLinks:
         concerned = [one for one in (before, now) if one is not None and not _is_guest(one, keys)]
         if before != now:
             for name in sorted({one.name for one in concerned}):
-                yield Sign(LINK.name, Key(LINK.name, name), gone=now is None or name != now.name)
+                yield Hint(LINK.name, Key(LINK.name, name), gone=now is None or name != now.name)
         if before is not None and before.up and (now is None or not now.up):
             # With an IPv4 route that goes because its link does, the kernel says nothing of it.
-            yield Sign(ROUTE.name)
+            yield Hint(ROUTE.name)
         if now is None:
-            yield Sign(NFT.name)  # nor of the hooks of tables that go with a link
+            yield Hint(NFT.name)  # nor of the hooks of tables that go with a link
 
     def _learn(self, body: bytes) -> _Known:
         found = self._decode(body)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from holdfast.agent.watch.followed import Followed
+from holdfast.agent.watch.hint import FACT, Hint, Writer, writer_of
 from holdfast.agent.watch.links import KnownLinks
-from holdfast.agent.watch.sign import FACT, Sign, Writer, writer_of
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
@@ -73,7 +73,7 @@ class NetlinkWatch:
 
     def __init__(
         self,
-        told: Callable[[Sign], None],
+        told: Callable[[Hint], None],
         tag: int,
         ports: Callable[[], Collection[int]],
         settings: Callable[[], None] = lambda: None,
@@ -91,7 +91,7 @@ class NetlinkWatch:
         self._addresses: dict[Key, tuple[bytes, dict[int, bytes]]] = {}
         self._fruitless = 0
         self._resting: asyncio.TimerHandle | None = None
-        self._hearers: dict[int, Callable[[bytes, int, bool], Iterator[Sign]]] = {
+        self._hearers: dict[int, Callable[[bytes, int, bool], Iterator[Hint]]] = {
             **dict.fromkeys((_RTM_NEWLINK, _RTM_DELLINK), self._link),
             **dict.fromkeys((_RTM_NEWADDR, _RTM_DELADDR), self._address),
             **dict.fromkeys((RTM_NEWROUTE, RTM_DELROUTE), self._route),
@@ -153,7 +153,7 @@ class NetlinkWatch:
             self._links.read()
         except DriverError:
             self._links = KnownLinks()  # learned anew, one by one
-        self._told(Sign())
+        self._told(Hint())
 
     def _take(self, data: bytes) -> bool:
         """Whether any of it was worth telling."""
@@ -175,33 +175,33 @@ class NetlinkWatch:
             return False
         # Those without a name are of what may have gone along with something else.
         followed = self._followed.kinds
-        signs = [
+        hints = [
             one
             for one in heard(body, port, kind in _GONE)
             if one.key or one.identity or one.kind in followed
         ]
-        for sign in signs:
-            self._told(sign)
-        return bool(signs)
+        for hint in hints:
+            self._told(hint)
+        return bool(hints)
 
     def _writer(self, port: int) -> Writer | None:
         if port not in self._writers:
             self._writers[port] = writer_of(port)
         return self._writers[port]
 
-    def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+    def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         """Of others' routes those alone that replaced one of ours, came beside one or have a leg
         with one. One that leaves room for ours is found by the next look."""
         if port in self._own or attributes.to_int(body[8:12]) & _CLONED:
             return
         tagged = protocol_of(body) == self._followed.tag
         if not body[1] and not tagged and body[4] == MAIN_TABLE:
-            yield Sign(FACT, DEFAULT_ROUTE, writer=self._writer(port), gone=gone)
+            yield Hint(FACT, DEFAULT_ROUTE, writer=self._writer(port), gone=gone)
         identity = identity_of(body)
         if tagged or self._followed.holds(identity):
-            yield Sign(ROUTE.name, None, identity, self._writer(port), gone, body, self._replaced)
+            yield Hint(ROUTE.name, None, identity, self._writer(port), gone, body, self._replaced)
 
-    def _neighbour(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+    def _neighbour(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         found = attributes.parse(body, 12)
         name = self._links.name(attributes.to_int(body[4:8]))
         if port in self._own or body[0] not in _FAMILIES or _NDA_DST not in found or not name:
@@ -209,16 +209,16 @@ class NetlinkWatch:
         key = neighbour(ipaddress.ip_address(found[_NDA_DST]), name, "").key
         tagged = attributes.to_int(found.get(NDA_PROTOCOL, b"")) == self._followed.tag
         if tagged or key in self._followed.keys:
-            yield Sign(NEIGHBOUR.name, key, writer=self._writer(port), gone=gone)
+            yield Hint(NEIGHBOUR.name, key, writer=self._writer(port), gone=gone)
 
-    def _rule(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+    def _rule(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         if port in self._own or body[0] not in _FAMILIES:
             return
         seen = rule_codec.decode(body)
         if seen.protocol == self._followed.tag or seen.key in self._followed.keys:
-            yield Sign(RULE.name, seen.key, writer=self._writer(port), gone=gone)
+            yield Hint(RULE.name, seen.key, writer=self._writer(port), gone=gone)
 
-    def _address(self, body: bytes, port: int, gone: bool) -> Iterator[Sign]:
+    def _address(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         """Of everybody's, for facts are made of them and they may speak against ours; but not
         each time that the lifetime of one is renewed."""
         name = self._links.name(attributes.to_int(body[4:8]))
@@ -237,16 +237,16 @@ class NetlinkWatch:
                 return
         if port in self._own:
             return  # remembered all the same: the next change of another's is one from this
-        yield Sign(ADDRESS.name, key, writer=self._writer(port), gone=gone)
+        yield Hint(ADDRESS.name, key, writer=self._writer(port), gone=gone)
         if gone:
             # Routes that named it as their source go or change without a word, and with the last
             # address of a link all IPv4 routes through it.
-            yield Sign(ROUTE.name, writer=self._writer(port))
+            yield Hint(ROUTE.name, writer=self._writer(port))
 
-    def _link(self, body: bytes, _port: int, gone: bool) -> Iterator[Sign]:
+    def _link(self, body: bytes, _port: int, gone: bool) -> Iterator[Hint]:
         return self._links.heard(body, gone, self._followed.keys)
 
-    def _setting(self, _body: bytes, _port: int, _gone: bool) -> Iterator[Sign]:
+    def _setting(self, _body: bytes, _port: int, _gone: bool) -> Iterator[Hint]:
         """Which one is not worth finding out: they are read."""
         self._settings()
         return iter(())

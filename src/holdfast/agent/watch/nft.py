@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.agent.watch.hint import Hint, Writer, named, printable
 from holdfast.agent.watch.netlink import Counts
-from holdfast.agent.watch.sign import Sign, Writer, named, printable
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.nft import NFT
 from holdfast.host import process
@@ -34,10 +34,10 @@ def _numbers_hold() -> bool:
 
 
 class NftWatch:
-    """One sign for each table of ours that a transaction of others' touched. DriverError, of code
+    """One hint for each table of ours that a transaction of others' touched. DriverError, of code
     EPROTONOSUPPORT, where the kernel has no netfilter at all."""
 
-    def __init__(self, told: Callable[[Sign], None], buffer: int = RECEIVE_BUFFER) -> None:
+    def __init__(self, told: Callable[[Hint], None], buffer: int = RECEIVE_BUFFER) -> None:
         self.counts = Counts()
         self._told = told
         self._followed: frozenset[Key] = frozenset()
@@ -63,7 +63,7 @@ class NftWatch:
             except Lost:
                 self.counts.lost += 1
                 self._touched.clear()
-                self._told(Sign(NFT.name))
+                self._told(Hint(NFT.name))
                 continue
             if data is None:
                 return
@@ -108,4 +108,4 @@ class NftWatch:
         if pid:
             writer = named(pid, name) if _numbers_hold() else Writer(0, name)
         for key, gone in touched.items():
-            self._told(Sign(NFT.name, key, writer=writer, gone=gone))
+            self._told(Hint(NFT.name, key, writer=writer, gone=gone))

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.dropin import DROPIN, parts
 from holdfast.engine.kinds.service import SERVICE
@@ -43,7 +43,7 @@ def places(key: Key) -> Iterator[str]:
 class ServiceWatch:
     """What systemd says of units, where it runs them. A connection that is lost is made anew."""
 
-    def __init__(self, told: Callable[[Sign], None]) -> None:
+    def __init__(self, told: Callable[[Hint], None]) -> None:
         self._told = told
         self._units: dict[str, list[Key]] = {}  # by their places on D-Bus
         self._signals: UnitSignals | None = None
@@ -107,8 +107,8 @@ class ServiceWatch:
         if not where:
             self._tell_all()
         for key in self._units.get(where, ()):
-            self._told(Sign(key.kind, key))
+            self._told(Hint(key.kind, key))
 
     def _tell_all(self) -> None:
         for kind in sorted({key.kind for keys in self._units.values() for key in keys}):
-            self._told(Sign(kind))
+            self._told(Hint(kind))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from holdfast.agent.watch.sign import Sign
+from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.hostname import HOSTNAME
 from holdfast.engine.kinds.sysctl import SYSCTL
@@ -27,7 +27,7 @@ _HOSTNAME = _PROC / "kernel/hostname"
 class SysctlWatch:
     """Values are compared with those read before, so that what we set ourselves is told of once."""
 
-    def __init__(self, told: Callable[[Sign], None], every: float = POLL_S) -> None:
+    def __init__(self, told: Callable[[Hint], None], every: float = POLL_S) -> None:
         self._told = told
         self._every = every
         # Kept open: to open one costs four times as much as to read it. None: it is not there.
@@ -69,7 +69,7 @@ class SysctlWatch:
             now = self._read(name)
             if now != before:
                 self._values[name] = now
-                self._told(Sign(SYSCTL.name, Key(SYSCTL.name, name), gone=not now))
+                self._told(Hint(SYSCTL.name, Key(SYSCTL.name, name), gone=not now))
 
     def _again(self) -> None:
         self._next = self._loop.call_later(self._every, self._again)
@@ -106,7 +106,7 @@ class SysctlWatch:
 class HostnameWatch:
     """The running name. That of the next boot is a file."""
 
-    def __init__(self, told: Callable[[Sign], None]) -> None:
+    def __init__(self, told: Callable[[Hint], None]) -> None:
         self._told = told
         self._file = os.open(_HOSTNAME, os.O_RDONLY | os.O_CLOEXEC)
         # The file can always be read, so that its change is not what the loop would wait for.
@@ -128,7 +128,7 @@ class HostnameWatch:
         # The kernel tells of a change in any UTS namespace.
         if name != self._name:
             self._name = name
-            self._told(Sign(HOSTNAME.name, Key(HOSTNAME.name, "system")))
+            self._told(Hint(HOSTNAME.name, Key(HOSTNAME.name, "system")))
 
     def _read(self) -> bytes:
         return os.pread(self._file, _LONGEST, 0)

@@ -11,11 +11,11 @@ from pathlib import Path
 from holdfast.agent.watch import services
 from holdfast.agent.watch.files import FileWatch
 from holdfast.agent.watch.followed import followed
+from holdfast.agent.watch.hint import CONFIG, FACT, Hint, Writer
 from holdfast.agent.watch.netlink import NetlinkWatch
 from holdfast.agent.watch.nft import NftWatch
 from holdfast.agent.watch.services import ServiceWatch
 from holdfast.agent.watch.settings import HostnameWatch, SysctlWatch
-from holdfast.agent.watch.sign import CONFIG, FACT, Sign, Writer
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result
@@ -45,10 +45,10 @@ class Watch:
         self,
         paths: Paths,
         tag: int,
-        told: Callable[[Sign], None],
+        told: Callable[[Hint], None],
         ports: Callable[[], Collection[int]],
     ) -> None:
-        self.signs: Counter[str] = Counter()  # by kind, for metrics; "" where some were lost
+        self.hints: Counter[str] = Counter()  # by kind, for metrics; "" where some were lost
         self._hear = told
         self._paths = paths
         self._config: frozenset[Path] = frozenset()
@@ -56,7 +56,7 @@ class Watch:
         self._unwatched: list[str] = []
         self._settings = SysctlWatch(self._tell)
         self._hostname = HostnameWatch(self._tell)
-        self._files = FileWatch(self._file, lambda: self._tell(Sign()))
+        self._files = FileWatch(self._file, lambda: self._tell(Hint()))
         self._services = ServiceWatch(self._tell)
         self._netlink = NetlinkWatch(self._tell, tag, ports, self._settings.hurry)
         self._nft = _nft_watch(self._tell)
@@ -69,7 +69,7 @@ class Watch:
     @property
     def lost(self) -> int:
         """How often it had more to say than could be kept."""
-        return self.signs[""] + (self._nft.counts.lost if self._nft else 0)
+        return self.hints[""] + (self._nft.counts.lost if self._nft else 0)
 
     async def start(self) -> None:
         """What it takes to wait for. All else is watched from the beginning."""
@@ -119,18 +119,18 @@ class Watch:
 
     def _file(self, path: Path, writer: Writer | None) -> None:
         if path in self._config:
-            self._tell(Sign(CONFIG, Key(CONFIG, str(path)), writer=writer))
+            self._tell(Hint(CONFIG, Key(CONFIG, str(path)), writer=writer))
         ours = writer is not None and writer.pid == os.getpid()
         for key in self._at.get(path, ()) if not ours else ():
             kind = key.kind if key is not None else SERVICE.name
-            self._tell(Sign(kind, key, writer=writer))
+            self._tell(Hint(kind, key, writer=writer))
         for folder, fact in _FACTS.items():
             if self._paths.under(folder) in (path, path.parent):
-                self._tell(Sign(FACT, fact))
+                self._tell(Hint(FACT, fact))
 
-    def _tell(self, sign: Sign) -> None:
-        self.signs[sign.kind] += 1
-        self._hear(sign)
+    def _tell(self, hint: Hint) -> None:
+        self.hints[hint.kind] += 1
+        self._hear(hint)
 
 
 def _places(key: Key) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _places(key: Key) -> Iterator[str]:
         yield from services.places(key)
 
 
-def _nft_watch(told: Callable[[Sign], None]) -> NftWatch | None:
+def _nft_watch(told: Callable[[Hint], None]) -> NftWatch | None:
     try:
         return NftWatch(told)
     except DriverError as error:

@@ -38,12 +38,12 @@ TROUBLES = Described("holdfast_troubles", "What stands in the way now, as the lo
 HEALTHY = Described("holdfast_health_check_healthy", "The verdict of a health check.", "check")
 EVENTS = Described("holdfast_events", "Events there ever were.", counts=True)
 MISSED = Described("holdfast_events_missed", "Events that readers were too slow for.", counts=True)
-SIGNS = Described("holdfast_signs", "Signs of change from outside, by artifact kind.", "kind", True)
-LOST = Described("holdfast_signs_lost", "Times the kernel had more to say than fits.", counts=True)
+HINTS = Described("holdfast_hints", "Hints of change from outside, by artifact kind.", "kind", True)
+LOST = Described("holdfast_hints_lost", "Times the kernel had more to say than fits.", counts=True)
 
 ALL = (
     INFO, READY, PASSES, LAST, SECONDS, GENERATION, RESOURCES, LEFT, CONFLICTS, TROUBLES, HEALTHY,
-    EVENTS, MISSED, SIGNS, LOST,
+    EVENTS, MISSED, HINTS, LOST,
 )  # fmt: skip
 
 
@@ -53,24 +53,24 @@ class _Collector:
 
     def collect(self) -> Iterator[Metric]:
         seen = self._seen
-        standing = seen.loop.standing
+        daemon = seen.loop.status
         yield _labelled(INFO, {__version__: 1})
         yield _plain(READY, float(seen.ready))
-        yield _plain(PASSES, standing.passes)
-        yield _plain(LAST, standing.last_pass)
-        yield _plain(SECONDS, standing.seconds)
-        yield _plain(GENERATION, standing.generation)
+        yield _plain(PASSES, daemon.passes)
+        yield _plain(LAST, daemon.last_pass)
+        yield _plain(SECONDS, daemon.seconds)
+        yield _plain(GENERATION, daemon.generation)
         phases = dict.fromkeys((phase.value for phase in Phase), 0) | seen.status().counts()
         yield _labelled(RESOURCES, phases)
         yield _labelled(LEFT, {v.value: seen.left[v.value] for v in Verb if v.changes_host})
         yield _plain(CONFLICTS, seen.left["conflicts"])
-        yield _plain(TROUBLES, len(standing.troubles))
-        verdicts = standing.facts.verdicts
+        yield _plain(TROUBLES, len(daemon.troubles))
+        verdicts = daemon.facts.verdicts
         yield _labelled(HEALTHY, {name: float(one.healthy) for name, one in verdicts.items()})
         yield _plain(EVENTS, seen.newest_event())
         yield _plain(MISSED, seen.events.missed)
-        yield _labelled(SIGNS, {kind or "any": n for kind, n in seen.loop.signs.items()})
-        yield _plain(LOST, seen.loop.signs_lost)
+        yield _labelled(HINTS, {kind or "any": n for kind, n in seen.loop.hints.items()})
+        yield _plain(LOST, seen.loop.hints_lost)
 
 
 def _plain(what: Described, value: float) -> Metric:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from holdfast.agent.events.log import Filter
 from holdfast.agent.events.stream import EventStream
 from holdfast.agent.phases import phases
-from holdfast.agent.standing import Standing
+from holdfast.agent.status import DaemonStatus
 from holdfast.agent.stories import event as event_story
 from holdfast.agent.stories import generations
 from holdfast.agent.stories import status as status_story
@@ -32,13 +32,13 @@ class Loop(Protocol):
     @property
     def paths(self) -> Paths: ...
     @property
-    def standing(self) -> Standing: ...
+    def status(self) -> DaemonStatus: ...
     @property
-    def signs(self) -> Mapping[str, int]:
-        """Signs of change since the start, by artifact kind."""
+    def hints(self) -> Mapping[str, int]:
+        """Hints of change since the start, by artifact kind."""
 
     @property
-    def signs_lost(self) -> int: ...
+    def hints_lost(self) -> int: ...
 
     def alive(self) -> bool:
         """Whether the loop gets round: no pass hangs."""
@@ -48,53 +48,53 @@ class Loop(Protocol):
 class Seen:
     loop: Loop
     events: EventStream
-    _for: Standing | None = None
+    _for: DaemonStatus | None = None
     _status: Status | None = None
     left: Mapping[str, int] = field(default_factory=lambda: document.summary(_EMPTY))
 
     @property
     def ready(self) -> bool:
-        return self.loop.standing.plan is not None
+        return self.loop.status.plan is not None
 
     def status(self) -> Status:
         """By the last pass; nothing is looked at anew."""
-        standing = self.loop.standing
-        if self._status is None or self._for is not standing:
-            plan = standing.plan or _EMPTY
-            resources = standing.router.resources if standing.router is not None else ()
-            name = standing.router.name if standing.router is not None else ""
-            masked = standing.effective.suppressed if standing.effective is not None else ()
+        daemon = self.loop.status
+        if self._status is None or self._for is not daemon:
+            plan = daemon.plan or _EMPTY
+            resources = daemon.router.resources if daemon.router is not None else ()
+            name = daemon.router.name if daemon.router is not None else ""
+            masked = daemon.effective.suppressed if daemon.effective is not None else ()
             found = phases(plan, resources, masked)
             past = status_story.past(self.loop.paths)
             self._status = status_story.status(name, found, plan, past)
             self.left = self._status.summary
-            self._for = standing
+            self._for = daemon
         return self._status
 
     def overview(self) -> dict[str, Any]:
-        standing, status = self.loop.standing, self.status()
+        daemon, status = self.loop.status, self.status()
         return {
             key: list(value) if key == "resources" else value for key, value in status.members()
         } | {
             "ready": self.ready,
             "alive": self.loop.alive(),
-            "troubles": list(standing.troubles),
+            "troubles": list(daemon.troubles),
             "pass": {
-                "count": standing.passes,
-                "ended": standing.last_pass,
-                "seconds": standing.seconds,
-                "causes": list(standing.causes),
-                "ago": max(0.0, time.time() - standing.last_pass) if standing.last_pass else None,
+                "count": daemon.passes,
+                "ended": daemon.last_pass,
+                "seconds": daemon.seconds,
+                "causes": list(daemon.causes),
+                "ago": max(0.0, time.time() - daemon.last_pass) if daemon.last_pass else None,
             },
             "checks": [
                 {"name": name, "healthy": one.healthy, "reason": one.reason}
-                for name, one in sorted(standing.facts.verdicts.items())
+                for name, one in sorted(daemon.facts.verdicts.items())
             ],
         }
 
     def plan(self) -> dict[str, Any]:
         """What the last pass left, and what it keeps; no more of each than a page holds."""
-        plan = self.loop.standing.plan or _EMPTY
+        plan = self.loop.status.plan or _EMPTY
         changes = document.operations(plan.changes)
         return {
             "format_version": document.FORMAT_VERSION,

@@ -14,7 +14,7 @@ from holdfast.cli.trial import advertisement, dhcp, ground
 from holdfast.cli.trial.ground import Ground, Lan
 from holdfast.errors import HoldfastError
 from holdfast.resources.durations import format_duration
-from holdfast.resources.health_target import Target
+from holdfast.resources.policy.health_target import Target
 
 _HOST = 0x1000  # the client's own part of its IPv6 addresses
 _OFFER_S, _ADVERTISEMENT_S, _ANSWER_S = 6.0, 4.0, 2.0

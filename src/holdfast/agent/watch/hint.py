@@ -1,0 +1,123 @@
+"""What a watch tells: a hint that something changed outside, as precisely as it came cheap.
+
+A hint is a reason to look, and the look is the truth. A change that we made ourselves may be told
+of, too, where nothing outside says whose it was; the look then finds nothing to do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.engine.artifact import Key
+
+# Kinds of hints that are not about artifacts. Their keys: what the fact is about, and the file.
+FACT, CONFIG = "fact", "config"
+
+# Numbers above are none of processes (PID_MAX_LIMIT).
+_LARGEST_PID = 1 << 22
+# How long a name of a process is at most (TASK_COMM_LEN).
+_NAME = 15
+# A process that lives longer speaks for itself.
+_JUST_BEGUN_S = 2.0
+
+
+class Writer(NamedTuple):
+    """Who made a change: for rtnetlink the port of its socket, which by custom is the process."""
+
+    pid: int  # 0: it has no number here, but a name
+    name: str = ""  # "" where the process was gone before it could be asked
+    of: str = ""  # who ran it, of a command that was only just begun: "undo.sh (process 7)"
+
+    def __str__(self) -> str:
+        if not self.pid:
+            return self.name
+        if not self.name:
+            return f"process {self.pid}"
+        return f"{self.name} (process {self.pid}){f' of {self.of}' if self.of else ''}"
+
+
+class Hint(NamedTuple):
+    """kind "": anything may have changed, because hints were lost."""
+
+    kind: str = ""
+    key: Key | None = None  # None: some artifact of that kind; for routes, see `identity`
+    identity: bytes | None = None  # of a route: scope + key, as `Batch` has it
+    writer: Writer | None = None  # None: the kernel itself, or it does not say
+    gone: bool = False  # it was deleted
+    body: bytes | None = None  # of a route: as the kernel tells it; in a dump it says the same
+    replaced: bool = False  # of a route: it took the place of another
+
+
+def writer_of(port: int) -> Writer | None:
+    """To be asked at once: a command that ran for a moment is gone soon."""
+    return named(port, name_of(port)) if port > 0 else None
+
+
+def named(pid: int, name: str) -> Writer:
+    """By its number here. `ip` in a script has another one each time: the script says more."""
+    return Writer(pid, name, _run_by(pid) if name else "")
+
+
+def name_of(pid: int) -> str:
+    """Of a process in our network namespace."""
+    name = command_of(pid) if pid <= _LARGEST_PID else ""
+    with suppress(OSError):  # it is just ending, and has none any more
+        # A process in a container has another number there: in our list it may be somebody else's.
+        if os.stat(f"/proc/{pid}/ns/net").st_ino != os.stat("/proc/self/ns/net").st_ino:  # noqa: PTH116
+            return ""
+    return name
+
+
+def command_of(pid: int) -> str:
+    try:
+        return printable(Path(f"/proc/{pid}/comm").read_bytes())
+    except OSError:
+        return ""
+
+
+def _run_by(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return ""
+    # proc(5): the name in parentheses may hold anything. Its parent and its start come after it.
+    words = text[text.rindex(b")") + 2 :].split()
+    parent, start = int(words[1]), int(words[19]) / os.sysconf("SC_CLK_TCK")
+    if parent <= 1 or time.clock_gettime(time.CLOCK_BOOTTIME) - start > _JUST_BEGUN_S:
+        return ""
+    name = command_of(parent)
+    return f"{name} (process {parent})" if name else ""
+
+
+def printable(name: bytes) -> str:
+    """Any program may call itself anything, and it ends up in logs and events."""
+    text = name.rstrip(b"\n\0")[:_NAME].decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def search(writer: Writer) -> Writer:
+    """The process behind a port that is not its number, as of a daemon with several sockets; the
+    writer as it was where none is found. Looks through all processes: not for every hint."""
+    if writer.name:
+        return writer
+    socket = _socket_of(writer.pid)
+    for folder in Path("/proc").glob("[0-9]*") if socket else ():
+        try:
+            held = [os.readlink(one) for one in (folder / "fd").iterdir()]  # noqa: PTH115
+        except OSError:
+            continue  # it ended meanwhile, or is not ours to look into
+        if socket in held:
+            return named(int(folder.name), name_of(int(folder.name)))
+    return writer
+
+
+def _socket_of(port: int) -> str:
+    """Of rtnetlink's sockets in this network namespace, as /proc/PID/fd names it."""
+    lines = Path("/proc/self/net/netlink").read_text().splitlines()[1:]
+    # sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
+    rows = [line.split() for line in lines]
+    return next((f"socket:[{row[9]}]" for row in rows if row[1:3] == ["0", str(port)]), "")

@@ -1,0 +1,39 @@
+"""Sources and policies against the rest of the startup file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.resources.dynamic.source_name import plugin_of
+from holdfast.resources.resource import Fault, Finding, Resource
+from holdfast.resources.site import Site
+
+
+def check(site: Site) -> Iterator[Finding]:
+    yield from _sources(site)
+    for policy in site.of("DynamicOverridePolicy"):
+        yield from _policy(policy, site)
+
+
+def _sources(site: Site) -> Iterator[Finding]:
+    """A plugin is one source: two lifetimes for it would contradict each other."""
+    seen: dict[str, Resource] = {}
+    for source in site.of("DynamicConfigSource"):
+        first = seen.setdefault(source.spec.plugin_ref, source)
+        if first is not source:
+            message = f"Plugin/{source.spec.plugin_ref} has a source already: {first}"
+            yield source, Fault(("pluginRef",), message)
+
+
+def _policy(policy: Resource, site: Site) -> Iterator[Finding]:
+    bound = {source.spec.plugin_ref for source in site.of("DynamicConfigSource")}
+    for number, allowance in enumerate(policy.spec.allow):
+        plugin = plugin_of(allowance.source)
+        if plugin and plugin not in bound:
+            message = f"no DynamicConfigSource has pluginRef {plugin}: it contributes nothing"
+            yield policy, Fault(("allow", number, "source"), message, warning=True)
+        for index, target in enumerate(allowance.targets):
+            if (target.kind, target.name) not in site.named:
+                at = ("allow", number, "targets", index, "name")
+                message = f"there is no {target.kind}/{target.name} to be masked"
+                yield policy, Fault(at, message, warning=True)

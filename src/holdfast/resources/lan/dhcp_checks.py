@@ -1,0 +1,242 @@
+"""Servers, scopes, reservations and forwarders against each other, and against the addresses of
+the links they are about."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+
+from holdfast.resources.lan.dhcp_reservation import DHCPReservation, identity
+from holdfast.resources.lan.dhcp_scope import DHCPScope, IPv4DHCPScope, IPv6DHCPScope, link_of
+from holdfast.resources.lan.dhcp_server import Dns
+from holdfast.resources.lan.dnsmasq_lan import (
+    FORWARDER,
+    POLICY,
+    RESERVATIONS,
+    SCOPES,
+    SERVERS,
+    resolver_of,
+    scope_kind,
+    server_of,
+)
+from holdfast.resources.resource import Fault, Finding, Resource
+from holdfast.resources.site import Site
+from holdfast.resources.values import Interface
+
+# dnsmasq takes a star for a pattern, and others for punctuation of its file.
+_IFNAME = re.compile(r"[A-Za-z0-9_.@+-]+")
+_HOST_BITS = 64
+
+
+def check(site: Site) -> Iterator[Finding]:
+    yield from _servers(site)
+    on_link: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    for scope in site.of(*SCOPES):
+        yield from _scope(scope, site)
+        on_link[scope.kind, link_of(scope, site)].append(scope)
+    for (kind, link), scopes in on_link.items():
+        if link and len(scopes) > 1:
+            yield from _ranges(scopes) if kind == "IPv4DHCPScope" else _one_each(scopes)
+    yield from _agree_on_authority(site.of("IPv4DHCPScope"))
+    yield from _reservations(site)
+    yield from _forwarders(site)
+
+
+def _servers(site: Site) -> Iterator[Finding]:
+    for server in site.of(*SERVERS):
+        for index, name in enumerate(server.spec.listen_interfaces):
+            dev = site.ifnames.get(name, "")
+            if dev and not _IFNAME.fullmatch(dev):
+                message = f"dnsmasq cannot be told of a link that is called {dev!r}"
+                yield server, Fault(("listenInterfaces", index), message)
+    resolving = [
+        one for one in site.of("IPv4DHCPServer") if one.spec.managed and _answers(one.spec.dns)
+    ]
+    for one in resolving[1:]:
+        if one.spec.dns != resolving[0].spec.dns:
+            message = f"one dnsmasq answers for all, and {resolving[0]} says how already"
+            yield one, Fault(("dns",), message)
+
+
+def _answers(dns: Dns | None) -> bool:
+    return dns is not None and dns.enabled
+
+
+def _scope(scope: Resource, site: Site) -> Iterator[Finding]:
+    spec: DHCPScope = scope.spec
+    link = link_of(scope, site)
+    server = site.named.get(server_of(scope))
+    if server is not None:
+        if link and link not in server.spec.listen_interfaces:
+            field = "interface" if spec.interface else "delegatedAddress"
+            message = f"{link} is not one of the listenInterfaces of {server}"
+            yield scope, Fault((field,), message)
+        yield from _silent(scope, server, site)
+    policy = site.named.get((POLICY, spec.self_address_policy or ""))
+    family = 4 if isinstance(spec, IPv4DHCPScope) else 6
+    if policy is not None and policy.spec.family != family:
+        message = f"{policy} is for IPv{policy.spec.family}, the scope for IPv{family}"
+        yield scope, Fault(("selfAddressPolicy",), message)
+    if isinstance(spec, IPv4DHCPScope):
+        for fault in _in_subnet(spec, _declared(link, 4, site)):
+            yield scope, fault
+
+
+def _silent(scope: Resource, server: Resource, site: Site) -> Iterator[Finding]:
+    """Clients are told to ask a router that was told not to answer."""
+    servers = [one for one in site.of("IPv4DHCPServer") if one.spec.managed]
+    mute = next((one for one in servers if one.spec.dns and not one.spec.dns.enabled), None)
+    if (
+        scope.spec.dns_source == "self"
+        and server.spec.managed
+        and mute is not None
+        and resolver_of(servers) is None
+    ):
+        message = f"names the router as DNS server, but {mute} says `dns.enabled: false`"
+        yield scope, Fault(("dnsSource",), message)
+
+
+def _declared(link: str, family: int, site: Site) -> list[Interface]:
+    dev = site.ifnames.get(link, "")
+    return [one for one in site.addresses(dev) if one.version == family] if dev else []
+
+
+def _in_subnet(spec: IPv4DHCPScope, addresses: list[Interface]) -> Iterator[Fault]:
+    """Where no address is declared, the one the link has when the time comes is the measure."""
+    if not addresses:
+        return
+    around = next((one for one in addresses if spec.range_start in one.network), None)
+    shown = ", ".join(str(one.network) for one in addresses)
+    if around is None:
+        message = f"{spec.range_start} is in no subnet of {spec.interface}: {shown}"
+        yield Fault(("rangeStart",), message)
+        return
+    if spec.range_end not in around.network:
+        yield Fault(("rangeEnd",), f"{spec.range_end} is outside of {around.network}")
+    for name, address in (("rangeStart", spec.range_start), ("rangeEnd", spec.range_end)):
+        if address in _ends(around):
+            yield Fault((name,), f"{address} is the first or last address of {around.network}")
+    if spec.router is not None and spec.router not in around.network:
+        message = f"{spec.router} is outside of {around.network}: clients could not reach it"
+        yield Fault(("router",), message)
+
+
+def _ends(own: Interface) -> tuple[object, ...]:
+    """The addresses of an IPv4 subnet that no host may have."""
+    network = own.network
+    if own.version == 6 or network.prefixlen > 30:
+        return ()
+    return network.network_address, network.broadcast_address
+
+
+def _ranges(scopes: list[Resource]) -> Iterator[Finding]:
+    ordered = sorted(scopes, key=lambda one: (one.spec.range_start, one.index))
+    last = ordered[0]
+    for scope in ordered[1:]:
+        if scope.spec.range_start <= last.spec.range_end:
+            first, second = sorted((last, scope), key=lambda one: one.index)
+            message = f"the range overlaps that of {first}"
+            yield second, Fault(("rangeStart",), message)
+        if scope.spec.range_end > last.spec.range_end:
+            last = scope
+
+
+def _one_each(scopes: list[Resource]) -> Iterator[Finding]:
+    for scope in scopes[1:]:
+        message = f"{scopes[0]} announces every prefix of that link already"
+        yield scope, Fault((), message)
+
+
+def _agree_on_authority(scopes: Iterable[Resource]) -> Iterator[Finding]:
+    said: list[Resource] = [one for one in scopes if one.spec.authoritative is not None]
+    for one in said[1:]:
+        if one.spec.authoritative != said[0].spec.authoritative:
+            message = f"holds for all scopes together, and {said[0]} says otherwise"
+            yield one, Fault(("authoritative",), message)
+
+
+def _reservations(site: Site) -> Iterator[Finding]:
+    grouped: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    for one in site.of(*RESERVATIONS):
+        grouped[scope_kind(one), one.spec.scope].append(one)
+    for key, reservations in grouped.items():
+        scope = site.named.get(key)
+        yield from _twice(reservations)
+        if scope is None:
+            continue
+        if isinstance(scope.spec, IPv6DHCPScope) and scope.spec.mode != "stateful":
+            for one in reservations:
+                message = f"{scope} gives no addresses: its mode is {scope.spec.mode}"
+                yield one, Fault(("scope",), message)
+            continue
+        family = 4 if isinstance(scope.spec, IPv4DHCPScope) else 6
+        addresses = _declared(link_of(scope, site), family, site)
+        own = {int(one.ip): one for one in addresses}
+        spans = [
+            (int(one.network.network_address), int(one.network.broadcast_address), one)
+            for one in addresses
+            if family == 6 or scope.spec.range_start in one.network
+        ]
+        for one in reservations:
+            fault = _misplaced(one.spec, scope, own, spans)
+            if fault:
+                yield one, Fault(("address",), fault)
+
+
+def _misplaced(
+    spec: DHCPReservation,
+    scope: Resource,
+    own: dict[int, Interface],
+    spans: list[tuple[int, int, Interface]],
+) -> str:
+    """What is wrong with a reserved address; numbers, since there may be thousands of them."""
+    number = int(spec.address)
+    if number in own:
+        return f"{spec.address} is the router's own address"
+    if spec.address.version == 6 and number >> _HOST_BITS == 0:
+        return "" if number else ":: cannot be the address of a client"
+    around = next((one for low, high, one in spans if low <= number <= high), None)
+    if around is None:
+        if spec.address.version == 6:
+            hint = "; give its end alone, such as ::20"
+            return f"{spec.address} is in no declared subnet of the link of {scope.id}{hint}"
+        shown = ", ".join(str(one.network) for _, _, one in spans)
+        return f"{spec.address} is outside the subnet of {scope.id}: {shown}" if spans else ""
+    if spec.address in _ends(around):
+        return f"{spec.address} is the first or last address of {around.network}"
+    return ""
+
+
+def _twice(reservations: list[Resource]) -> Iterator[Finding]:
+    seen: dict[Hashable, Resource] = {}
+    for one in reservations:
+        spec: DHCPReservation = one.spec
+        field, client = identity(spec)
+        wanted = ((field, client), ("address", int(spec.address)), ("hostname", spec.hostname))
+        for what in wanted:
+            first = seen.setdefault(what, one) if what[1] is not None else one
+            if first is not one:
+                shown = spec.address if what[0] == "address" else what[1]
+                yield one, Fault((what[0],), f"{shown} is reserved by {first} already")
+
+
+def _forwarders(site: Site) -> Iterator[Finding]:
+    seen: dict[str, Resource] = {}
+    servers = site.of(*SERVERS)
+    theirs = servers[0] if servers and not any(one.spec.managed for one in servers) else None
+    managed = [one for one in servers if one.spec.managed]
+    mute = next(
+        (one for one in managed if getattr(one.spec, "dns", None) and not one.spec.dns.enabled),
+        None,
+    )
+    for one in site.of(FORWARDER):
+        first = seen.setdefault(one.spec.domain, one)
+        if first is not one:
+            message = f"{one.spec.domain} is forwarded by {first} already"
+            yield one, Fault(("domain",), message)
+        if theirs is not None:
+            message = f"is not applied: {theirs} is `managed: false`, so its DNS is not ours"
+            yield one, Fault((), message, warning=True)
+        elif mute is not None and resolver_of(managed) is None:
+            yield one, Fault((), f"has no effect: {mute} says `dns.enabled: false`")

@@ -1,0 +1,156 @@
+"""IPv4Route and IPv6Route: one route."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+from holdfast.config.document import Location
+from holdfast.engine.intent import BulkIntent
+from holdfast.engine.kinds import route as routes
+from holdfast.engine.kinds.route import MAIN_TABLE, Nexthop, RouteTemplate, pack_key
+from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.routes import nexthops
+from holdfast.resources.shape import (
+    Spec,
+    choice,
+    flag,
+    integer,
+    listed,
+    nested,
+    optional,
+    reference,
+    required,
+)
+from holdfast.resources.site import LINK_KINDS, Site
+from holdfast.resources.values import Address, address, destination, route_table
+
+METRIC_MAX = 0xFFFFFFFF
+# The kernel cuts a larger route MTU down to this and would read back another value.
+MTU_MIN, MTU_MAX = 68, 65520
+WEIGHT_MAX = 256
+
+
+class Leg(Spec):
+    gateway: Address | None = optional(address(), "the next router")
+    interface: str = optional(reference(*LINK_KINDS), "the interface to it", default="")
+    weight: int = optional(integer(1, WEIGHT_MAX), "share of the traffic", default=1)
+    onlink: bool = optional(
+        flag(), "the gateway is on the link although no address says so", default=False
+    )
+
+
+_GATEWAY = "the next router; an IPv4 route may have an IPv6 one"
+_INTERFACE = "the interface to send through"
+_NEXTHOPS = "two or more nexthops to spread traffic over, instead of gateway and interface"
+_TYPE = "anything but `unicast` leads nowhere, and says so or not"
+_TABLE = "routing table"
+_METRIC = "lower wins; where none is given IPv4 takes 0 and IPv6 1024"
+_SOURCE = "source address for what the host itself sends"
+_MTU = "packet size along this route"
+_ONLINK = "the gateway is on the link although no address says so"
+
+
+class IPv4Route(Spec):
+    destination: IPv4Network = required(destination(4), "where the route leads")
+    gateway: Address | None = optional(address(), _GATEWAY)
+    interface: str | None = optional(reference(*LINK_KINDS), _INTERFACE)
+    nexthops: tuple[Leg, ...] | None = optional(listed(nested(Leg), least=2), _NEXTHOPS)
+    type: str = optional(choice(*routes.TYPES), _TYPE, default="unicast")
+    table: int = optional(route_table(), _TABLE, default=MAIN_TABLE)
+    metric: int = optional(integer(0, METRIC_MAX), _METRIC, default=0)
+    preferred_source: IPv4Address | None = optional(address(4), _SOURCE)
+    mtu: int | None = optional(integer(MTU_MIN, MTU_MAX), _MTU)
+    onlink: bool | None = optional(flag(), _ONLINK)
+
+
+class IPv6Route(Spec):
+    destination: IPv6Network = required(destination(6), "where the route leads")
+    gateway: IPv6Address | None = optional(address(6), "the next router")
+    interface: str | None = optional(reference(*LINK_KINDS), _INTERFACE)
+    nexthops: tuple[Leg, ...] | None = optional(listed(nested(Leg), least=2), _NEXTHOPS)
+    type: str = optional(choice(*routes.TYPES), _TYPE, default="unicast")
+    table: int = optional(route_table(), _TABLE, default=MAIN_TABLE)
+    metric: int = optional(integer(0, METRIC_MAX), _METRIC, default=0)
+    preferred_source: IPv6Address | None = optional(address(6), _SOURCE)
+    mtu: int | None = optional(integer(MTU_MIN, MTU_MAX), _MTU)
+    onlink: bool | None = optional(flag(), _ONLINK)
+
+
+Route = IPv4Route | IPv6Route
+
+
+def template(spec: Route) -> RouteTemplate:
+    if spec.nexthops is not None:
+        legs = tuple(
+            Nexthop(str(leg.gateway or ""), leg.interface, leg.weight, leg.onlink)
+            for leg in spec.nexthops
+        )
+    elif spec.gateway is not None or spec.interface is not None or spec.onlink:
+        legs = (Nexthop(str(spec.gateway or ""), spec.interface or "", 1, bool(spec.onlink)),)
+    else:
+        legs = ()
+    return routes.template(
+        spec.destination.version,
+        table=spec.table,
+        metric=spec.metric,
+        kind=spec.type,
+        nexthops=legs,
+        prefsrc=str(spec.preferred_source or ""),
+        mtu=spec.mtu or 0,
+    )
+
+
+def check(resource: Resource) -> Iterator[Fault]:
+    spec: Route = resource.spec
+    if spec.nexthops is not None:
+        for name in ("gateway", "interface", "onlink"):
+            if getattr(spec, name) is not None:
+                yield Fault((name,), "say it in `nexthops`, or leave `nexthops` out")
+    for index, field, message in nexthops.faults(template(spec)):
+        location: Location = ("nexthops", index) if spec.nexthops is not None else ()
+        if index < 0:
+            location = (field,)
+        elif field and (spec.nexthops is not None or getattr(spec, field) is not None):
+            location = (*location, field)
+        yield Fault(location, message)
+
+
+def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
+    spec: Route = resource.spec
+    resolved = nexthops.resolve(template(spec), site)
+    network = spec.destination
+    key = pack_key(network.network_address.packed, network.prefixlen)
+    yield BulkIntent(
+        resource.id,
+        routes.batch(resolved, [key]),
+        resource.place,
+        nexthops.requires(resolved, site),
+    )
+
+
+KINDS = {
+    "IPv4Route": Kind(
+        "IPv4Route",
+        IPv4Route,
+        "One IPv4 route.",
+        ("route",),
+        "destination: 198.51.100.0/24\ngateway: 192.0.2.254\nmetric: 100\n",
+        intents,
+        check,
+    ),
+    "IPv6Route": Kind(
+        "IPv6Route",
+        IPv6Route,
+        "One IPv6 route.",
+        ("route",),
+        """\
+destination: default
+nexthops:
+  - {gateway: "fe80::1", interface: lan}
+  - {gateway: "2001:db8::2", weight: 2}
+""",
+        intents,
+        check,
+    ),
+}
