@@ -397,3 +397,18 @@ def test_saying_the_same_again_keeps_the_router(startup: Router) -> None:
     assert over.router is startup
     assert not over.active
     assert not over.suppressed
+
+
+def test_reasons_name_the_generations_of_today(startup: Router) -> None:
+    def said(generation: int) -> list[Part]:
+        return [
+            part(source, route("same", "10.1.0.0/16"), generation=generation)
+            for source in ("Owner/a", "Owner/b")
+        ]
+
+    before = merge(startup, said(1), NOW)
+    again = merge(startup, said(12), NOW, before)
+    assert again.rejected == merge(startup, said(12), NOW).rejected
+    (rejected,) = again.rejected
+    assert "Owner/b#12 resources[0]" in rejected.reasons[0]
+    assert "declared already, at Owner/a#12 resources[0]" in rejected.reasons[0]

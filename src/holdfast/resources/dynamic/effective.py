@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -85,19 +86,23 @@ def merge(
     lifetimes = _lifetimes(startup)
     newest = [merging.capped(part, lifetimes.get(part.source)) for part in merging.newest(parts)]
     current, expired = merging.split(newest, now)
-    if before is not None and before.startup is startup and _says(before) == _saying(current):
+    if before is not None and before.startup is startup and _repeats(before, current):
         merged = _renewed(before, {part.source: part for part in current})
     else:
         merged = _merged(startup, current, lifetimes)
     return replace(merged, expired=tuple(expired), next_change=merging.next_change(current))
 
 
-def _says(merged: Effective) -> list[tuple[str, str]]:
-    return _saying([*merged.active, *(one.part for one in merged.rejected)])
+def _repeats(before: Effective, current: Iterable[Part]) -> bool:
+    """Do the sources say nothing but the same again?"""
+    said, says = (
+        sorted((part.source, part.digest) for part in parts) for parts in (_judged(before), current)
+    )
+    return said == says
 
 
-def _saying(parts: Iterable[Part]) -> list[tuple[str, str]]:
-    return sorted((part.source, part.digest) for part in parts)
+def _judged(merged: Effective) -> list[Part]:
+    return [*merged.active, *(one.part for one in merged.rejected)]
 
 
 def _renewed(before: Effective, parts: Mapping[str, Part]) -> Effective:
@@ -106,11 +111,11 @@ def _renewed(before: Effective, parts: Mapping[str, Part]) -> Effective:
         masks, ignored = merging.judge(parts[old.source], merger.objection)
         merger.masks += masks
         merger.ignored += ignored
-    rejected = []
-    for one in before.rejected:
-        part = parts[one.part.source]
-        reasons = (reason.replace(one.part.ref, part.ref) for reason in one.reasons)
-        rejected.append(Rejected(part, tuple(reasons)))
+    said = {old.ref: parts[old.source].ref for old in _judged(before)}
+    rejected = [
+        Rejected(parts[one.part.source], tuple(_renamed(reason, said) for reason in one.reasons))
+        for one in before.rejected
+    ]
     return replace(
         merger.finish(),
         router=before.router,
@@ -118,6 +123,12 @@ def _renewed(before: Effective, parts: Mapping[str, Part]) -> Effective:
         active=tuple(parts[old.source] for old in before.active),
         rejected=tuple(rejected),
     )
+
+
+def _renamed(reason: str, refs: Mapping[str, str]) -> str:
+    """With the generations of today: a reason may name any part, not just the rejected one."""
+    known = "|".join(map(re.escape, refs))
+    return re.sub(rf"(?:{known})(?!\d)", lambda found: refs[found[0]], reason)
 
 
 def _merged(startup: Router, parts: Sequence[Part], lifetimes: Mapping[str, float]) -> Effective:
