@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.agent.watch.hint import Writer
 
-# Undone so often, for so many seconds, without a pause longer than this. One outburst is none: a
-# script that tries things out is over by then.
-_TIMES, _LASTING_S, _PAUSE_S = 5, 8.0, 3.0
+# Undone so often, without a pause longer than this, and at its pace soon for so many seconds: a
+# script that tries things out a hundred times is over by then, and whoever goes on is named within
+# ten seconds.
+_TIMES, _LASTING_S, _PAUSE_S = 5, 9.5, 3.0
 # Somebody with a timer of his own: outbursts that come back.
 _OUTBURSTS, _WITHIN_S = 10, 300.0
 # How far apart repairs are in a fight: at first, and at most.
@@ -66,8 +67,11 @@ class _Streak:
     due: float = 0.0
 
     def is_fight(self, now: float) -> bool:
-        if self.row >= _TIMES and now - self.since >= _LASTING_S:
-            return True
+        if self.row >= _TIMES:
+            lasting = now - self.since
+            pace = lasting / (self.row - 1)
+            if lasting + 2 * pace >= _LASTING_S:
+                return True
         return len(self.outbursts) == _OUTBURSTS and now - self.outbursts[0] <= _WITHIN_S
 
 
