@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from tests.safety.router import document
 
 ROUNDS, SOAK_ROUNDS = 6, 200
 PORT = 7
+_IDENTITY = 7  # of the pings
 SERVER, CLIENT = "198.51.100.2", "10.1.0.2"
 LIST = 500
 RESOURCES = {
@@ -44,9 +46,19 @@ RESOURCES = {
 FOREIGN = "route add 10.98.0.0/16 dev wan0 proto 99"
 
 
+def _echo(kind: int, number: int, checksum: int) -> bytes:
+    return struct.pack("!BBHHH", kind, 0, checksum, _IDENTITY, number)
+
+
+def _is_answer(packet: bytes, number: int) -> bool:
+    """An answer that came late is none to this one. Past the IPv4 header, and its checksum."""
+    told, expected = packet[20:], _echo(0, number, 0)
+    return told[:2] == expected[:2] and told[4:] == expected[4:]
+
+
 @dataclass(slots=True)
 class Traffic:
-    """Echoes of datagrams and a stream from the client to the server, without a pause."""
+    """Pings and a stream from the client to the server, without a pause."""
 
     client: Host
     server: Host
@@ -58,17 +70,18 @@ class Traffic:
     @contextmanager
     def flowing(self) -> Iterator[None]:
         with ExitStack() as stack:
-            far = stack.enter_context(self.server.datagrams(SERVER, PORT))
             with self.client.inside():
-                near = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            near.connect((SERVER, PORT))
+                pinging = stack.enter_context(
+                    socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+                )
+            pinging.connect((SERVER, 0))
             listener = stack.enter_context(self.server.listen(SERVER, PORT))
             stream = stack.enter_context(self.client.connect(SERVER, PORT))
             taken, _ = listener.accept()
             stack.enter_context(taken)
             taken.settimeout(LONG)
             threads = [
-                threading.Thread(target=self._echo, args=(near, far)),
+                threading.Thread(target=self._ping, args=(pinging,)),
                 threading.Thread(target=self._stream, args=(stream, taken)),
             ]
             for thread in threads:
@@ -80,18 +93,16 @@ class Traffic:
                 for thread in threads:
                     thread.join()
 
-    def _echo(self, near: socket.socket, far: socket.socket) -> None:
-        near.settimeout(2)
-        far.settimeout(2)
+    def _ping(self, sock: socket.socket) -> None:
+        sock.settimeout(2)
         while not self._over.wait(0.01):
-            number = self.sent.to_bytes(8, "big")
+            number = self.sent & 0xFFFF
             self.sent += 1
             try:
-                near.send(number)
-                data, place = far.recvfrom(64)
-                far.sendto(data, place)
-                assert near.recv(64) == number
-            except (OSError, AssertionError):
+                sock.send(_echo(8, number, 0xFFFF - (0x0800 + _IDENTITY + number) % 0xFFFF))
+                while not _is_answer(sock.recv(64), number):
+                    pass
+            except OSError:
                 self.lost.append(self.sent)
 
     def _stream(self, near: socket.socket, far: socket.socket) -> None:
