@@ -10,6 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.trial import pppoe, script
+from holdfast.cli.trial.ground import Ground, Uplink
+from holdfast.cli.trial.pppoe import Concentrator
+from holdfast.cli.trial.roles import Nic
+from tests.wan.concentrator import needs_pppoe
+
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
@@ -90,6 +96,81 @@ def test_nothing_is_left(tried: subprocess.CompletedProcess[str], scratch: Path)
     assert "Nothing of this is left behind." in tried.stdout
     assert processes(scratch) == set()
     assert list(scratch.iterdir()) == []
+
+
+SESSION = """\
+apiVersion: holdfast.dev/v1alpha1
+kind: Router
+metadata: {name: dialled}
+spec:
+  resources:
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: Interface
+      metadata: {name: modem}
+      spec: {ifname: eth0, adminUp: true}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: Interface
+      metadata: {name: lan}
+      spec: {ifname: far0, adminUp: true}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: Interface
+      metadata: {name: lo}
+      spec: {ifname: lo, managed: false}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: PPPoEInterface
+      metadata: {name: wan}
+      spec:
+        interface: modem
+        username: me
+        passwordFile: /etc/holdfast/secret
+        serviceName: fast lane
+        acName: bras7
+        usePeerDNS: true
+        defaultRoute: true
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4StaticAddress
+      metadata: {name: lan}
+      spec: {interface: lan, address: 192.168.1.1/24}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4DHCPServer
+      metadata: {name: lan}
+      spec:
+        listenInterfaces: [lan]
+        dns: {upstreamSource: dhcp4, upstreamInterface: wan}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4DHCPScope
+      metadata: {name: lan}
+      spec: {server: lan, interface: lan, rangeStart: 192.168.1.100, rangeEnd: 192.168.1.199}
+"""
+
+
+@pytest.mark.uml
+def test_a_provider_is_dialled(tmp_path: Path) -> None:
+    needs_pppoe()
+    file = tmp_path / "router.yaml"
+    file.write_text(SESSION)
+    done = attempt(file, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "eth0 leads to a provider with PPPoE, DHCP" in done.stdout
+    assert re.search(r"Healthy +PPPoEInterface/wan", done.stdout)
+    # Whose name servers were learned with the session.
+    assert "192.168.1.1 answers" in done.stdout.partition("What a client on lan (far0)")[2]
+    assert processes(tmp_path) == set()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_provider_that_cannot_be_dialled_says_why(tmp_path: Path) -> None:
+    why = pppoe.lacking(path=str(tmp_path))
+    assert re.match(
+        "this kernel has no PPPoE|there is no /dev/ppp|/dev/ppp is for|pppoe-server", why
+    )
+    nic = Nic("eth0", "wan", True, (), (Concentrator("bras7"),))
+    uplink = Uplink(nic, "far0", "198.18.0.1", "2001:db8:ffff::1")
+    laid = Ground((uplink,), (), True, why)
+    assert script.described(laid) == [
+        "eth0 leads to a provider with DHCP, router advertisements and DNS at 198.18.0.1",
+        f"nobody answers PPPoE, since {why}: what needs a session waits",
+    ]
 
 
 def test_a_faulty_file_changes_nothing(tmp_path: Path) -> None:

@@ -92,3 +92,69 @@ def test_read_document(tmp_path: Path) -> None:
     document = read_document(path)
     assert document.data == {"a": 1}
     assert document.file == SourceFile(str(path), b"a: 1\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "said"),
+    [
+        ("kind: Interface", "kind: {}"),
+        ("name: lan}", "name: {}}}"),
+        ("ifname: eth1", "ifname: {}"),
+        ("ifname: eth1", "ifname: eth1, adminUp: {}"),
+        ("ifname: eth1", "ifname: eth1, mtu: {}"),
+        ("ifname: eth1", "ifname: eth1, master: {}"),
+        ("net.holdfast.dev/v1alpha1", "{}"),
+    ],
+)
+def test_a_value_of_megabytes_is_not_said_back_whole(tmp_path: Path, old: str, said: str) -> None:
+    path = tmp_path / "router.yaml"
+    path.write_text(GOOD.replace(old, said.format("x" * 5_000_000)))
+    with pytest.raises(ConfigError) as caught:
+        load_router(path)
+    assert len(str(caught.value)) < 4000
+    assert "xxx… (500000" in str(caught.value)
+    assert f"{path}:" in str(caught.value)
+
+
+def test_fields_of_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "router.yaml"
+    path.write_text(GOOD.replace("ifname: eth1", '"a\\nb": 1, ifname: eth1'))
+    with pytest.raises(ConfigError) as caught:
+        load_router(path)
+    assert r"router.yaml:9:14: spec.'a\nb': unknown field" in str(caught.value)
+    fields = ", ".join(f"field{number}: 1" for number in range(5000))
+    path.write_text(GOOD.replace("ifname: eth1", f"ifname: eth1, {fields}"))
+    with pytest.raises(ConfigError) as caught:
+        load_router(path)
+    *_, last = caught.value.problems
+    assert len(caught.value.problems) == 51
+    assert last.message == "and 4950 more unknown fields"
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\r"])
+def test_lines_end_as_they_do_elsewhere(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / "router.yaml"
+    path.write_bytes(GOOD.replace("\n", ending).encode())
+    router = load_router(path)
+    assert router.warnings == ()
+    assert router.doubt == ""
+    assert str(router.resources[0].place) == f"{path}:6:7"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_file_that_is_named_has_to_be_one(tmp_path: Path, kind: str) -> None:
+    """A pipe would be waited for, and a device read until memory ends."""
+    named = tmp_path / "routes"
+    if kind == "pipe":
+        os.mkfifo(named)
+    elif kind == "folder":
+        named.mkdir()
+    else:
+        named.symlink_to("/dev/zero")
+    path = tmp_path / "router.yaml"
+    routes = GOOD.replace("kind: Interface", "kind: RouteList").replace(
+        "ifname: eth1", "file: routes"
+    )
+    path.write_text(routes)
+    with pytest.raises(ConfigError, match=r"9:20: spec.file: .*: cannot be read: it is not a"):
+        load_router(path)

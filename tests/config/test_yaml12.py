@@ -110,3 +110,35 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             Construction().build(node)
     except UnreadableError as error:
         assert error.trouble.position >= (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("!!bool yes", "true or false"),
+        ("!!bool 'no'", "true or false"),
+        ("!!bool ~", "true or false"),
+        ("!!null nothing", "null"),
+        ("!!int many", "a number"),
+        ("!!float 1,5", "a number"),
+        ("9" * 6000, "a number"),
+    ],
+)
+def test_a_tag_does_not_make_a_value_of_anything(text: str, kind: str) -> None:
+    value, troubles = read(text)
+    assert value is None
+    assert [trouble.message for trouble in troubles] == [f"cannot be read as {kind}"]
+
+
+def test_a_tag_that_fits() -> None:
+    assert read("[!!bool 'true', !!bool FALSE, !!null '~']") == ([True, False, None], [])
+
+
+def test_keys_that_are_there_twice_by_the_thousand() -> None:
+    """Once the first of each was looked for anew: for minutes."""
+    keys = [f"k{number}: 1" for number in range(20_000)] * 2
+    value, troubles = read("{" + ", ".join(keys) + "}")
+    assert len(value) == 20_000
+    first, *_, last = troubles
+    assert first.message == "'k0' is given twice, first on line 1, column 2"
+    assert last.message == "and 19950 more that are given twice"

@@ -114,6 +114,21 @@ ADDRESS = "IPv4StaticAddress/lan"
 SECOND = "{interface: lan, address: 192.168.161.1/24}"
 
 
+def test_an_operator_who_came_in_by_an_exposed_service_of_the_router(
+    router: Router, netns: Namespace
+) -> None:
+    own = {
+        "ExposeService/ssh": f"{{fromZone: uplink, protocol: tcp, externalPort: 2222,"
+        f" internalAddress: {ROUTER}, internalPort: 22, sources: [{ISP}]}}"
+    }
+    wanted = GROUND | ZONES | POLICY | own
+    code, said = router.run("apply", wanted, f"198.51.100.77 50000 {ROUTER} 22")
+    assert code == REFUSED, said
+    code, said = router.run("apply", wanted, f"{ISP} 50000 {ROUTER} 22")
+    assert code == 0, said
+    assert "holdfast_filter" in tables(netns)
+
+
 def test_the_operators_address_and_link_are_not_taken_away(
     router: Router, netns: Namespace
 ) -> None:

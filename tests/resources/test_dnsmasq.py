@@ -95,18 +95,28 @@ def test_dns_of_the_lease_for_clients(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("answered", [False, True])
-def test_upstream_servers(answered: bool, tmp_path: Path) -> None:
-    dns = {"upstreamSource": "dhcp4", "upstreamInterface": "wan"}
+@pytest.mark.parametrize(
+    ("family", "one", "other"),
+    [("4", "192.0.2.1", "192.0.2.7"), ("6", "2001:db8::1", "2001:db8::7")],
+)
+def test_upstream_servers(
+    answered: bool, family: str, one: str, other: str, tmp_path: Path
+) -> None:
+    dns = {"upstreamSource": f"dhcp{family}", "upstreamInterface": "wan"}
     server = ("IPv4DHCPServer", "lan", {"listenInterfaces": ["lan"], "dns": dns})
-    facts = Facts(leases4={"wan0": lease("192.0.2.1")} if answered else {})
-    made = Made(tmp_path, server, facts=facts)
-    assert made.files.get(UPSTREAM) == ("nameserver 192.0.2.1\n" if answered else None)
+
+    def known(*servers: str) -> Facts:
+        leases = {"wan0": lease(*servers)} if servers else {}
+        return Facts(leases4=leases) if family == "4" else Facts(leases6=leases)
+
+    made = Made(tmp_path, server, facts=known(one) if answered else known())
+    assert made.files.get(UPSTREAM) == (f"nameserver {one}\n" if answered else None)
     assert ("IPv4DHCPServer/lan" in made.waiting) is not answered
     assert f"resolv-file={UPSTREAM}\n" in made.files[CONF]
-    other = Made(tmp_path, server, facts=Facts(leases4={"wan0": lease("192.0.2.7")}))
-    assert other.service is not None
+    changed = Made(tmp_path, server, facts=known(other))
+    assert changed.service is not None
     assert made.service is not None
-    assert other.service.artifact.fields == made.service.artifact.fields
+    assert changed.service.artifact.fields == made.service.artifact.fields
 
 
 def test_servers_of_a_ppp_session(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 from holdfast.config.document import SourceFile
 from holdfast.errors import ConfigError
 from holdfast.resources.compile import compile_router
+from holdfast.resources.policy import marking
+from holdfast.resources.policy.selection import Selection
 from holdfast.resources.router import Ownership, Resource, load_router
 from tests.resources.routers import load
 
@@ -134,3 +136,31 @@ def test_a_small_file_imports_only_what_it_holds(tmp_path: Path) -> None:
     for absent in ("route_list", "routing_rule", "sysctl", "hostname", "nearest", "schema"):
         assert f"holdfast.resources.{absent}" not in names
     assert not {"pydantic", "pydantic_core", "difflib", "click", "sqlite3"} & set(names)
+
+
+def test_each_selection_is_worked_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not for every pair of policies, which made hundreds of them take seconds."""
+    asked: list[str] = []
+    selected = marking.selected
+
+    def spy(policy: Resource) -> Selection:
+        asked.append(policy.id)
+        return selected(policy)
+
+    monkeypatch.setattr(marking, "selected", spy)
+    routes = [
+        (
+            "IPv4PolicyRoute",
+            f"route{number}",
+            {
+                "outboundInterface": "lan",
+                "table": 1000 + number,
+                "priority": 1000 + 2 * number,
+                "mark": 1000 + number,
+                "sourceCIDRs": [f"10.0.{number}.0/24"],
+            },
+        )
+        for number in range(50)
+    ]
+    load(tmp_path, LAN, *routes)
+    assert sorted(asked) == sorted(f"IPv4PolicyRoute/route{number}" for number in range(50))

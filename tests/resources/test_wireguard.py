@@ -171,3 +171,47 @@ def test_a_key_file_that_will_not_do_is_named_without_its_content(tmp_path: Path
 def test_an_interface_is_not_its_own_peer(tmp_path: Path) -> None:
     said = _error(tmp_path, _spec(tmp_path, _peer(publicKey=public_key(_PRIVATE))))
     assert "spec.peers[0].publicKey: is the public key of this interface" in said
+
+
+def _default_by(folder: Path, tunnel: dict[str, Any], **policy: Any) -> tuple[str, ...]:
+    """Warnings of a file in which a tunnel is one of two candidates."""
+    ways = {"gatewaySource": "static", "gateway": "192.0.2.254"}
+    router = load(
+        folder,
+        ("Interface", "wan", {"ifname": "eth0"}),
+        ("WireGuardInterface", "wg0", tunnel),
+        (
+            "IPv4DefaultRoutePolicy",
+            "out",
+            {
+                "candidates": [
+                    {"interface": "wg0", "priority": 10, "table": 111, "mark": 0x111},
+                    {"interface": "wan", "priority": 20, "table": 112, "mark": 0x112, **ways},
+                ],
+                **policy,
+            },
+        ),
+    )
+    return tuple(str(warning) for warning in router.warnings)
+
+
+@pytest.mark.parametrize("fwmark", [0, 0x111])
+@pytest.mark.parametrize("endpoint", ["192.0.2.9:51820", "vpn.example.net:51820", None])
+def test_a_tunnel_as_default_would_take_its_own_packets(
+    tmp_path: Path, fwmark: int, endpoint: str | None
+) -> None:
+    peer = _peer(allowedIPs=["0.0.0.0/0"], **({"endpoint": endpoint} if endpoint else {}))
+    tunnel = _spec(tmp_path, peer, fwmark=fwmark, routes=False)
+    (warning,) = _default_by(tmp_path, tunnel)
+    assert "candidates[0].interface: while this is the default, the packets around" in warning
+    # Not those that the router sends itself.
+    assert _default_by(tmp_path, tunnel, routerTraffic=False) == ()
+
+
+def test_a_tunnel_whose_packets_leave_by_another_way(tmp_path: Path) -> None:
+    peer = _peer(allowedIPs=["0.0.0.0/0"], endpoint="192.0.2.9:51820")
+    assert _default_by(tmp_path, _spec(tmp_path, peer, fwmark=0x112, routes=False)) == ()
+    over_ipv6 = _peer(allowedIPs=["0.0.0.0/0"], endpoint="[2001:db8::9]:51820")
+    assert _default_by(tmp_path, _spec(tmp_path, over_ipv6, routes=False)) == ()
+    named = {"endpoint": "vpn.example.net:51820", "endpointFamily": "ipv6"}
+    assert _default_by(tmp_path, _spec(tmp_path, _peer(**named), routes=False)) == ()

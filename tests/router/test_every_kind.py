@@ -40,7 +40,8 @@ _LINK_TYPES = {"DSLiteTunnel": "ip6tnl", "WireGuardInterface": "wireguard"}
 # A chronyd would set the clock of the machine. So it must not be there, which has to be said; all
 # else of the client is made, repaired and removed. It runs in the systemd lane.
 _CHRONYD = "/usr/sbin/chronyd"
-_EXCUSED = {"NTPClient": {"service chrony": f"{_CHRONYD}: No such file or directory"}}
+_LACKING = f"{_CHRONYD}: No such file or directory: install the Debian package chrony"
+_EXCUSED = {"NTPClient": {"service chrony": _LACKING}}
 _KILLS = 4  # of the pass that makes it, and half as many of the one that removes it
 
 

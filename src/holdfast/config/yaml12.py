@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import yaml
@@ -33,6 +34,8 @@ _NUMBER_STARTS = frozenset("+-.0123456789")
 MAX_DEPTH = 64
 # How many nodes aliases may add: a dozen lines of nested aliases can stand for billions.
 MAX_ALIASED = 100_000
+# Of one mapping, how many keys that are there twice are named.
+_REPEATED_SHOWN = 50
 
 
 class Position(NamedTuple):
@@ -162,8 +165,9 @@ class Construction:
         try:
             return read(node.value)
         except ValueError:
-            # libyaml hands the whole scalar over; a number of 5 000 digits is refused by int().
-            self.troubles.append(Trouble(start(node), "not a number that can be used"))
+            # Of what has a tag of its own, or a number of 5 000 digits, which int() refuses.
+            kind = node.tag.rpartition(":")[2]
+            self.troubles.append(Trouble(start(node), f"cannot be read as {_KINDS[kind]}"))
             return None
 
     def _collection(self, node: Node) -> Any:
@@ -191,6 +195,7 @@ class Construction:
 
     def _mapping(self, node: MappingNode) -> dict[str, Any]:
         value: dict[str, Any] = {}
+        repeated: list[ScalarNode] = []
         for key, item in node.value:
             if type(key) is not ScalarNode or key.tag != _STR:
                 self.troubles.append(Trouble(start(key), "a field name must be text"))
@@ -200,17 +205,32 @@ class Construction:
                 self.troubles.append(Trouble(start(key), message))
                 continue
             if key.value in value:
-                first = next(start(k) for k, _ in node.value if k.value == key.value)
-                message = (
-                    f"{key.value!r} is given twice, first on line {first.line},"
-                    f" column {first.column}"
-                )
-                self.troubles.append(Trouble(start(key), message))
+                repeated.append(key)
             value[key.value] = self.build(item)
+        if repeated:
+            self._repeated(node, repeated)
         return value
+
+    def _repeated(self, node: MappingNode, repeated: list[ScalarNode]) -> None:
+        firsts: dict[str, Position] = {}
+        for key, _ in node.value:
+            if type(key) is ScalarNode:
+                firsts.setdefault(key.value, start(key))
+        for key in repeated[:_REPEATED_SHOWN]:
+            first = firsts[key.value]
+            message = (
+                f"{key.value!r} is given twice, first on line {first.line}, column {first.column}"
+            )
+            self.troubles.append(Trouble(start(key), message))
+        for key in repeated[_REPEATED_SHOWN : _REPEATED_SHOWN + 1]:
+            more = f"and {len(repeated) - _REPEATED_SHOWN} more that are given twice"
+            self.troubles.append(Trouble(start(key), more))
 
     def _tag(self, node: Node) -> None:
         self.troubles.append(Trouble(start(node), f"the tag {node.tag!r} means nothing here"))
+
+
+_KINDS = {"int": "a number", "float": "a number", "bool": "true or false", "null": "null"}
 
 
 def _integer(text: str) -> int:
@@ -218,10 +238,17 @@ def _integer(text: str) -> int:
     return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
 
 
+def _word(tag: str, text: str) -> bool | None:
+    """One of the few words of a tag, which may have been put on anything: `!!bool yes`."""
+    if _WORDS.get(text) != tag:
+        raise ValueError(text)
+    return text in ("true", "True", "TRUE") if tag == _BOOL else None
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
     _STR: str,
     _INT: _integer,
     _FLOAT: lambda text: float(text.replace(".inf", "inf").replace(".nan", "nan")),
-    _BOOL: lambda text: text in ("true", "True", "TRUE"),
-    _NULL: lambda _text: None,
+    _BOOL: partial(_word, _BOOL),
+    _NULL: partial(_word, _NULL),
 }

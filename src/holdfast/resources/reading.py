@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -26,6 +27,12 @@ class Origin(Protocol):
         """Of a value inside, counted from the document or from the part."""
 
 
+# Of a message: the longest there is of our own names all the kinds.
+_LONGEST, _HEAD, _TAIL = 2000, 80, 900
+_RUN = re.compile(r"\S{200,}")
+# Kinds of the alias system that are managed only where that is said. (Interface has to say it.)
+_MANAGED = ("PPPoEInterface", "IPv4DHCPServer", "IPv6DHCPServer", "NTPClient", "Hostname")
+_UNSAID = "is not said: false to routerd.net, true to Holdfast; say which it shall be"
 _Ranked = tuple[tuple[int, int, int, int], Problem]  # by file, line, column and resource
 
 
@@ -99,7 +106,7 @@ class Reading:
         elsewhere = place.line and place.path != self._home
         rank = after + 1 if elsewhere else 0, place.line, place.column, after
         found = self._warnings if warning else self._errors
-        found.append((rank, Problem(str(place), path, message)))
+        found.append((rank, Problem(str(place), path, _shortened(message))))
 
     def _place(self, index: int, *location: str | int, of_key: bool = False) -> Place:
         return self.origin.place((*self._within(index), *location), of_key=of_key)
@@ -133,6 +140,8 @@ class Reading:
             frame.kind, frame.metadata.name, spec, place, index, alias, part=self.origin.part
         )
         before = len(self._errors)
+        if alias and frame.kind in _MANAGED and "managed" not in frame.spec:
+            self.faults(resource, (Fault(("managed",), _UNSAID, warning=True),))
         self.faults(resource, kind.check(resource))
         if kind.read is not None and len(self._errors) == before:
             resource = self._with_content(resource, kind.read)
@@ -187,6 +196,14 @@ class Reading:
         return self._kinds[name]
 
 
+def _shortened(message: str) -> str:
+    """A value of megabytes is not said back whole; what is wrong with it stands around it."""
+    if len(message) <= _LONGEST:
+        return message
+    message = _RUN.sub(lambda found: f"{found[0][:_HEAD]}… ({len(found[0])} characters)", message)
+    return message if len(message) <= _LONGEST else f"{message[:_HEAD]} … {message[-_TAIL:]}"
+
+
 def _in_order(ranked: list[_Ranked]) -> list[Problem]:
     return [problem for _, problem in sorted(ranked, key=lambda entry: entry[0])]
 
@@ -194,5 +211,10 @@ def _in_order(ranked: list[_Ranked]) -> list[Problem]:
 def dotted(location: Location) -> str:
     path = ""
     for step in location:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}"
+        path += f"[{step}]" if isinstance(step, int) else f".{_field(step)}"
     return path.removeprefix(".")
+
+
+def _field(name: str) -> str:
+    """A field may be called anything until somebody has looked at it."""
+    return name if name.isprintable() and len(name) <= _HEAD else repr(name[:_HEAD])

@@ -147,6 +147,7 @@ FACT_KINDS: frozenset[str] = frozenset(
         "IPv4PolicyRouteSet",
         "IPv4DefaultRoutePolicy",
         "IPv6DefaultRoutePolicy",
+        "HealthCheck",
         "NTPClient",
     }
 )

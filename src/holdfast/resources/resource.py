@@ -73,8 +73,12 @@ class Folder:
         return self.root / name.lstrip("/") if name.startswith("/") else self.path / name
 
     def read(self, name: str) -> SourceFile:
-        """Raises ConfigError in the system's own words."""
-        return read_source(self.find(name), self.stored)
+        """Raises ConfigError in the system's own words. A pipe would make everybody wait, and a
+        device may never end."""
+        path = self.find(name)
+        if self.stored is None and path.exists() and not path.is_file():
+            raise ConfigError([Problem(str(path), "", "cannot be read: it is not a regular file")])
+        return read_source(path, self.stored)
 
 
 def read_source(path: Path, stored: Mapping[str, bytes] | None) -> SourceFile:

@@ -49,7 +49,7 @@ def _may_be_cut(file: SourceFile) -> bool:
     """Half of a line is often a valid value, only not the one that was meant: 192.0.2.2 of
     192.0.2.254. A document in braces says itself where it ends."""
     content = file.content
-    return bool(content) and not content.endswith(b"\n") and not content.startswith(b"{")
+    return bool(content) and not content.endswith((b"\n", b"\r")) and not content.startswith(b"{")
 
 
 def load_router(

@@ -14,6 +14,10 @@ from typing import Any, ClassVar, Self, dataclass_transform
 from holdfast.config.document import Location
 
 Json = dict[str, Any]
+# Of one mapping: what has more is no mistake in a field but another file.
+_UNKNOWN_SHOWN = 50
+# What YAML 1.1 took for them, and people remember.
+_OLD_FLAGS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
 
 class Complaint:
@@ -130,10 +134,13 @@ class Spec:
         from holdfast.resources.nearest import nearest  # only mistakes need it
 
         names = [entry.name for entry in cls.entries]
-        for name in data:
-            if name not in names:
-                hint = nearest(name, names) or f"; known are {', '.join(names)}"
-                yield Complaint((name,), f"unknown field{hint}", of_key=True)
+        unknown = [name for name in data if name not in names]
+        for name in unknown[:_UNKNOWN_SHOWN]:
+            hint = nearest(name, names) or f"; known are {', '.join(names)}"
+            yield Complaint((name,), f"unknown field{hint}", of_key=True)
+        if len(unknown) > _UNKNOWN_SHOWN:
+            more = f"and {len(unknown) - _UNKNOWN_SHOWN} more unknown fields"
+            yield Complaint((unknown[_UNKNOWN_SHOWN],), more, of_key=True)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
@@ -197,10 +204,18 @@ def text(shown: str = "text", *, least: int = 1, longest: int = 0) -> Shape:
 def flag() -> Shape:
     def read(value: Any) -> bool:
         if not isinstance(value, bool):
-            raise ValueError(_not(value, "true or false"))
+            meant = _flag_meant(value) if isinstance(value, str) else ""
+            raise ValueError(_not(value, "true or false") + meant)
         return value
 
     return Shape(read, {"type": "boolean"}, "true or false")
+
+
+def _flag_meant(value: str) -> str:
+    if value in ("true", "false"):
+        return "; write it without quotes"
+    meant = _OLD_FLAGS.get(value.lower())
+    return f"; write {meant}" if meant else ""
 
 
 def integer(low: int, high: int) -> Shape:

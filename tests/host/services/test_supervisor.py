@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.engine.kinds.service import service
 from holdfast.engine.plan import Verb
-from holdfast.host.services import log, processes
+from holdfast.host.services import driver, log, processes
 from holdfast.host.services.client import Client
 from holdfast.host.services.declared import definition_of
 from tests.host.services.stage import SLEEP, Stage, over, python, stage, unit, until, words
@@ -186,6 +186,17 @@ def test_a_program_that_is_not_there_is_a_failure(services: Stage) -> None:
     report = services.work(unit("one", ("/usr/bin/nothing-like-it",)))
     assert "/usr/bin/nothing-like-it: No such file or directory" in words(report)
     assert services.folder.running("one") is None
+
+
+@pytest.mark.parametrize("before", [(), ("/usr/bin/env", "--")], ids=["alone", "through another"])
+def test_a_program_of_ours_that_is_not_there_names_its_package(
+    services: Stage, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
+) -> None:
+    monkeypatch.setitem(driver.PACKAGES, "/usr/bin/nothing-like-it", "not-at-all")
+    report = services.work(unit("one", (*before, "/usr/bin/nothing-like-it")))
+    (failure,) = {failure.error for _, failure in report.failures}
+    assert "nothing-like-it" in failure
+    assert failure.endswith("No such file or directory: install the Debian package not-at-all")
 
 
 @pytest.mark.parametrize("argv", [("sleep", "1"), ("/bin/echo", "a\nb"), ()])

@@ -17,6 +17,7 @@ from holdfast.resources.durations import format_duration
 from holdfast.resources.policy.health_target import Target
 
 _HOST = 0x1000  # the client's own part of its IPv6 addresses
+_REFUSED = "code 5"  # of DNS
 _OFFER_S, _ADVERTISEMENT_S, _ANSWER_S = 6.0, 4.0, 2.0
 
 
@@ -65,6 +66,8 @@ def _names(servers: Sequence[IPv4Address | IPv6Address]) -> Iterator[tuple[str, 
     for server in servers[:1]:
         target = Target("dns", server, port=53, name="www.example.net")
         problem = asyncio.run(probe(target, _ANSWER_S))
+        if problem.endswith(_REFUSED):
+            problem += ", which is what dnsmasq says while it knows no server to ask"
         yield "names", problem or f"{server} answers"
 
 

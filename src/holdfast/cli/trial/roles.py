@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_address
 
+from holdfast.cli.trial import pppoe
+from holdfast.cli.trial.pppoe import Concentrator
 from holdfast.resources.router import Router
 from holdfast.resources.site import Site, site_of
 
@@ -32,15 +34,23 @@ class Nic:
     uplink: bool
     # What the other end is called by: gateways and neighbours the file names.
     far_ends: tuple[str, ...]
+    concentrators: tuple[Concentrator, ...] = ()  # of PPPoE, that sessions over it dial
 
 
 def nics(router: Router) -> list[Nic]:
     site = site_of(router.resources)
     uplinks = set(_uplinks(site))
     return [
-        Nic(ifname, resource.name, resource.name in uplinks, tuple(_far_ends(ifname, site)))
+        Nic(
+            ifname,
+            resource.name,
+            resource.name in uplinks,
+            tuple(_far_ends(ifname, site)),
+            pppoe.wanted(site, resource.name),
+        )
         for ifname, resource in site.interfaces.items()
-        if resource.spec.type is None
+        if ifname != "lo"  # which every network has
+        and resource.spec.type is None
         and resource.spec.state != "absent"
         and ifname not in site.veths
     ]

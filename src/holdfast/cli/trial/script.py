@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
@@ -13,12 +14,13 @@ from holdfast.cli import main as command_line
 from holdfast.cli.exit import Exit
 from holdfast.cli.terminal import Style
 from holdfast.cli.trial import client, ground, roles, stand_ins
-from holdfast.cli.trial.ground import Ground
+from holdfast.cli.trial.ground import Ground, Uplink
 from holdfast.resources.router import load_router
 
 # DHCP clients make sure that nobody else has the address before they take it.
 _FACTS_S = 15.0
 _PAUSE_S = 1.0
+_UNDELIVERED = re.compile(r"\b\d+ events? (?:was|were) (?=not delivered)")
 _SAID: set[str] = set()  # of this one trial; the process ends with it
 
 
@@ -35,7 +37,7 @@ def play(file: Path, scratch: Path) -> int:
 
     title("The stand-ins")
     laid = ground.lay(roles.nics(router), scratch)
-    for line in (*_described(laid), *(f"{path} holds a made-up secret" for path in hidden)):
+    for line in (*described(laid), *(f"{path} holds a made-up secret" for path in hidden)):
         print(f"  {line}")
     title("The plan")
     code = _command(root, "plan", str(file))
@@ -45,6 +47,7 @@ def play(file: Path, scratch: Path) -> int:
     code = _command(root, "apply", str(file), "--yes")
     if _waits(root, file):
         title("Applied again, as facts came in")
+        print(f"Waiting for what is pending, {_FACTS_S:.0f} s at most …", flush=True)
         code = _apply_until_settled(root, file)
     title("Every resource")
     _command(root, "status", str(file))
@@ -56,15 +59,28 @@ def play(file: Path, scratch: Path) -> int:
     return code
 
 
-def _described(laid: Ground) -> list[str]:
+def described(laid: Ground) -> list[str]:
     lines = []
     for uplink in laid.uplinks:
-        served = "a provider with DHCP, router advertisements and DNS" if laid.served else "a host"
-        lines.append(f"{uplink.nic.ifname} leads to {served} at {uplink.gateway}")
+        lines.append(f"{uplink.nic.ifname} leads to {_upstream(uplink, laid)} at {uplink.gateway}")
     lines += [f"{lan.nic.ifname} leads to a client" for lan in laid.lans]
     if laid.uplinks and not laid.served:
         lines.append("dnsmasq is not installed, so no provider answers DHCP")
+    if laid.undialled:
+        lines.append(f"nobody answers PPPoE, since {laid.undialled}: what needs a session waits")
     return lines or ["the file needs no links"]
+
+
+def _upstream(uplink: Uplink, laid: Ground) -> str:
+    speaks = ["DHCP", "router advertisements", "DNS"] if laid.served else []
+    if uplink.nic.concentrators and not laid.undialled:
+        speaks.insert(0, "PPPoE")
+    if not speaks:
+        return "a host"
+    *others, last = speaks
+    return (
+        f"a provider with {', '.join(others)} and {last}" if others else f"a provider with {last}"
+    )
 
 
 def _command(root: Path, *arguments: str) -> int:
@@ -73,8 +89,9 @@ def _command(root: Path, *arguments: str) -> int:
     with redirect_stderr(err):
         code = command_line.run(["--root", str(root), *arguments])
     for line in err.getvalue().splitlines():
-        if line not in _SAID:
-            _SAID.add(line)
+        said = _UNDELIVERED.sub("", line)
+        if said not in _SAID:
+            _SAID.add(said)
             print(line, file=sys.stderr, flush=True)
     return code
 

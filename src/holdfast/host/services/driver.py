@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.kinds.file import FILE
-from holdfast.engine.kinds.service import SERVICE
+from holdfast.engine.kinds.service import SERVICE, unit_of
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
@@ -25,6 +26,13 @@ from holdfast.paths import Paths
 
 # A program that dislikes its configuration says so and ends within this time.
 SETTLE_S = 0.3
+# The programs that resources ask for, and what they are in.
+PACKAGES = {
+    "/usr/sbin/dnsmasq": "dnsmasq-base",
+    "/usr/sbin/dhcpcd": "dhcpcd-base",
+    "/usr/sbin/pppd": "ppp",
+    "/usr/sbin/chronyd": "chrony",
+}
 
 
 @dataclass(slots=True)
@@ -105,7 +113,8 @@ class ServiceDriver:
             failure = Failure(subject.key, _words(error), exists=exists)
             return Result(operation, 0, (failure,)), 0
         except (OSError, ValueError, DriverError) as error:
-            return Result(operation, 0, (Failure(subject.key, _words(error)),)), 0
+            failure = Failure(subject.key, _words(error) + _lacking(subject))
+            return Result(operation, 0, (failure,)), 0
         return Result(operation, 1), pid
 
     def _definition(self, operation: Operation, mark: str) -> Definition:
@@ -121,7 +130,16 @@ class ServiceDriver:
         key = operation.subject.key
         said = self._backend.last_words(key.name)
         words = f"it ended as soon as it was started{': ' + said if said else ''}"
-        return Result(operation, 0, (Failure(key, words),))
+        return Result(operation, 0, (Failure(key, words + _lacking(operation.subject)),))
+
+
+def _lacking(subject: Artifact) -> str:
+    """What to install, where a program that we know is not there. It may be run by a shell that
+    moves folders first."""
+    for word in unit_of(subject).argv if subject.payload else ():
+        if word in PACKAGES and not Path(word).exists():
+            return f": install the Debian package {PACKAGES[word]}"
+    return ""
 
 
 def _wait(started: Sequence[_Started]) -> list[int]:

@@ -72,7 +72,7 @@ def check(resource: Resource) -> Iterator[Fault]:
     if host.version != spec.version:
         message = f"{host} is an IPv{host.version} address, and `family` is {spec.family}"
         yield Fault(("internalAddress",), message)
-    elif host.is_multicast or host.is_unspecified or host.is_loopback or host.is_link_local:
+    elif host.is_multicast or host.is_unspecified or host.is_link_local or _loopback(spec):
         yield Fault(("internalAddress",), f"{host} cannot be reached through a router")
     for index, source in enumerate(spec.sources):
         if source.version != spec.version:
@@ -87,6 +87,10 @@ def check(resource: Resource) -> Iterator[Fault]:
             " given another port; use one port, or leave hairpin out"
         )
         yield Fault(("hairpin",), message)
+
+
+def _loopback(spec: ExposeService) -> bool:
+    return spec.internal_address.is_loopback and not spec.suffix  # the end of an address may be ::1
 
 
 KINDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from ipaddress import IPv4Address
 
 from holdfast.config.document import Location
 from holdfast.resources.firewall.expose_service import ExposeService
@@ -24,6 +25,8 @@ def check(site: Site) -> Iterator[Finding]:
     yield from _policies(site.of("FirewallPolicy"), set(zones))
     yield from _services(site, zones)
     yield from _nat(site.of("IPv4SourceNAT"))
+    for resource in site.of("IPv4SourceNAT"):
+        yield from _unanswered(resource, site)
 
 
 def _names(site: Site) -> Iterator[Finding]:
@@ -67,9 +70,24 @@ def _services(site: Site, zones: Mapping[str, Resource]) -> Iterator[Finding]:
         yield from _same_port(resource, (via,) if via else zone.spec.interfaces, taken)
         if spec.hairpin:
             yield from _hairpin(resource, len(zones) > 1, hairpins)
+        yield from _own_suffix(resource, site)
         if not filtered and spec.version == 6 and spec.port == spec.external_port:
             message = "does nothing: without a FirewallPolicy all connections are let through"
             yield resource, Fault((), message, warning=True)
+
+
+def _own_suffix(resource: Resource, site: Site) -> Iterator[Finding]:
+    spec: ExposeService = resource.spec
+    if not spec.suffix:
+        return
+    for own in site.of("IPv6DelegatedAddress"):
+        if own.spec.address_suffix == spec.internal_address:
+            message = (
+                f"{spec.internal_address} is the end of the router's own address by {own}: open a"
+                " port of the router under `routerAccess.other` of the FirewallPolicy"
+            )
+            yield resource, Fault(("internalAddress",), message)
+            return
 
 
 def _same_port(
@@ -111,3 +129,23 @@ def _nat(resources: Iterable[Resource]) -> Iterator[Finding]:
             first = seen.setdefault((resource.spec.outbound_interface, cidr), resource)
             if first is not resource:
                 yield resource, Fault(location, f"{cidr} is also translated by {first}")
+
+
+def _unanswered(resource: Resource, site: Site) -> Iterator[Finding]:
+    """Addresses on the link outside that nobody there would find, so that no answer comes back.
+    Others are for the provider to send here."""
+    translation = resource.spec.translation
+    link = site.ifnames.get(resource.spec.outbound_interface, "")
+    on_link = [one for one in site.addresses(link) if link and one.version == 4]
+    found: list[tuple[Location, IPv4Address]] = []
+    if translation.address is not None:
+        found.append((("translation", "address"), translation.address))
+    for index, address in enumerate(translation.addresses or ()):
+        found.append((("translation", "addresses", index), address))
+    for location, address in found:
+        if address not in site.hosts and any(address in one.network for one in on_link):
+            message = (
+                f"is no address of the router, so nobody on {resource.spec.outbound_interface}"
+                f" answers for {address}: declare it there, as an IPv4StaticAddress {address}/32"
+            )
+            yield resource, Fault(location, message, warning=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.engine.artifact import Key
 from holdfast.resources.firewall import nft_dnat, nft_filter
-from holdfast.resources.firewall.exposure import exposures
+from holdfast.resources.firewall.exposure import Exposure, exposures
 from holdfast.resources.firewall.firewall_policy import openings
 from holdfast.resources.resource import Resource
 from holdfast.resources.site import Site
@@ -67,7 +67,16 @@ def _let_in(policy: Resource, site: Site, operator: Operator) -> bool:
         and operator.port in opening.ports
         and operator.ifname in opening.links
         for opening in openings(policy, site)
-    )
+    ) or any(_exposed(exposure, operator) for exposure in exposures(site))
+
+
+def _exposed(exposure: Exposure, operator: Operator) -> bool:
+    """Whether the operator came in by an exposed service, of which the router is the host."""
+    spec = exposure.spec
+    if (spec.internal_address, spec.protocol, spec.port) != (operator.local, "tcp", operator.port):
+        return False
+    outside = operator.ifname in exposure.outside and _is_source(operator.source, exposure.sources)
+    return outside or operator.ifname in exposure.inside
 
 
 def _why(policy: Resource, site: Site, operator: Operator) -> str:

@@ -60,10 +60,12 @@ def combine(site: Site) -> Iterator[Declared]:
 
 def body(policy: Resource, services: Iterable[Exposure], site: Site) -> str:
     spec = policy.spec
-    sets, forward = _forward(policy, list(services), site)
+    sets, allowed, exposed, by_suffix = _forward(policy, list(services), site)
     opened = [_open(opening) for opening in openings(policy, site) if opening.links]
-    incoming = (_KNOWN, *_CONTROL, _INVALID, 'iifname "lo" accept', *_CLIENTS, *opened)
-    passing = (_KNOWN, _INVALID, *forward)
+    # The host of an exposed service may be the router itself. Not where only the end of its address
+    # is given: that of the router's own address outside may be the same.
+    incoming = (_KNOWN, *_CONTROL, _INVALID, 'iifname "lo" accept', *_CLIENTS, *opened, *exposed)
+    passing = (_KNOWN, _INVALID, *allowed, *exposed, *by_suffix)
     hook = "filter hook {} priority filter"
     return nft_text.body(
         (
@@ -81,25 +83,31 @@ def _open(opening: Opening) -> str:
     return f"iifname {links} meta l4proto {protocols} th dport {ports} accept"
 
 
-def _forward(policy: Resource, services: list[Exposure], site: Site) -> tuple[list[str], list[str]]:
-    """Sets, and the rules that use them."""
+def _forward(policy: Resource, services: list[Exposure], site: Site) -> tuple[list[str], ...]:
+    """Sets, and the rules that use them: of zones, of exposed services, and of those that are known
+    by the end of an address."""
     sets: list[str] = []
-    rules: list[str] = []
+    allowed: list[str] = []
+    exposed: list[str] = []
+    by_suffix: list[str] = []
 
-    def add(name: str, types: str, elements: list[str], match: str, interval: bool = False) -> None:
+    def add(
+        rules: list[str], name: str, types: str, elements: list[str], match: str, limited: bool
+    ) -> None:
         if elements:
-            sets.append(nft_text.named_set(name, types, elements, interval=interval))
+            sets.append(nft_text.named_set(name, types, elements, interval=limited))
             rules.append(f"{match} @{name} accept")
 
-    allowed = [f"{quoted(from_)} . {quoted(to)}" for from_, to in allowances(policy, site)]
-    add("allowed", "ifname . ifname", allowed, "iifname . oifname")
+    pairs = [f"{quoted(from_)} . {quoted(to)}" for from_, to in allowances(policy, site)]
+    add(allowed, "allowed", "ifname . ifname", pairs, "iifname . oifname", False)
     for version, address, daddr in ((4, "ipv4_addr", "ip daddr"), (6, "ipv6_addr", "ip6 daddr")):
         types = f"ifname . {address} . {_TRANSPORT_TYPES}"
         match = f"iifname . {daddr} . {_TRANSPORT}"
         mine = [each for each in services if each.spec.version == version and not each.spec.suffix]
         # Who sends to the internal address itself has not been through holdfast_dnat, which looks
         # at the sources.
-        add(f"exposed{version}", types, list(_translated(mine)), f"ct status dnat {match}")
+        found = list(_translated(mine))
+        add(exposed, f"exposed{version}", types, found, f"ct status dnat {match}", False)
     types = f"ifname . ipv6_addr . {_TRANSPORT_TYPES}"
     for name, suffix, daddr in (
         ("pinholes6", False, "ip6 daddr"),
@@ -107,11 +115,12 @@ def _forward(policy: Resource, services: list[Exposure], site: Site) -> tuple[li
     ):
         match = f"iifname . {daddr} . {_TRANSPORT}"
         mine = [each for each in services if not each.translated and each.spec.suffix == suffix]
-        add(name, types, list(_free(mine)), match)
+        rules = by_suffix if suffix else exposed
+        add(rules, name, types, list(_free(mine)), match, False)
         limited = list(_limited(mine))
         match = f"{match} . ip6 saddr"
-        add(f"limited_{name}", f"{types} . ipv6_addr", limited, match, interval=True)
-    return sets, rules
+        add(rules, f"limited_{name}", f"{types} . ipv6_addr", limited, match, True)
+    return sets, allowed, exposed, by_suffix
 
 
 def _translated(services: Iterable[Exposure]) -> Iterator[str]:

@@ -32,12 +32,12 @@ _CACHE_MAX = 10_000
 class Dns(Spec):
     enabled: bool = optional(flag(), "answer DNS queries on the links it serves", default=True)
     upstream_source: str = optional(
-        choice("dhcp4", "static", "system", "none"),
+        choice("dhcp4", "dhcp6", "static", "system", "none"),
         "where questions are sent on to: the servers that `upstreamInterface` was given by DHCP or"
-        " PPP, `upstreamServers`, those in /etc/resolv.conf, or nowhere",
+        " PPP, or by DHCPv6, `upstreamServers`, those in /etc/resolv.conf, or nowhere",
         default="system",
     )
-    upstream_interface: str | None = optional(reference(*LINK_KINDS), "for `dhcp4`")
+    upstream_interface: str | None = optional(reference(*LINK_KINDS), "for `dhcp4` and `dhcp6`")
     upstream_servers: tuple[Address, ...] = optional(
         listed(address(), least=0), "for `static`", default=()
     )

@@ -15,7 +15,7 @@ from holdfast.resources.lan.dhcp_reservation import line
 from holdfast.resources.lan.dhcp_server import Dns
 from holdfast.resources.lan.dns_forwarder import lines
 from holdfast.resources.lan.dnsmasq_lan import POLICY, Lan, lan_of
-from holdfast.resources.lan.upstream import Unknown, learned, spelled
+from holdfast.resources.lan.upstream import LEARNED, Unknown, learned, spelled
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
 
@@ -52,7 +52,7 @@ Made = tuple[list[Resource], Artifact | Unknown]
 def _files(lan: Lan, site: Site) -> Iterator[Made]:
     """What dnsmasq reads again while it runs."""
     if lan.dns is not None:
-        if lan.resolver is not None and lan.dns.upstream_source in ("dhcp4", "static"):
+        if lan.resolver is not None and lan.dns.upstream_source in (*LEARNED, "static"):
             yield from _written(texts.UPSTREAM, [lan.resolver], partial(_upstream, lan.dns, site))
         yield from _servers(lan, site)
     for scope in lan.scopes:

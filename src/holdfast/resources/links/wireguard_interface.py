@@ -70,6 +70,14 @@ class Peer(Spec):
     def lookups(self) -> tuple[Lookup, ...]:
         return self.endpoint.lookups(self.endpoint_family) if self.endpoint is not None else ()
 
+    def may_be_over(self, family: int) -> bool:
+        """Whether it may be reached over IPv4 or IPv6, as far as its endpoint says."""
+        if self.endpoint is None:
+            return True
+        if not isinstance(self.endpoint.host, str):
+            return self.endpoint.host.version == family
+        return any(lookup.family == family for lookup in self.lookups)
+
 
 class WireGuardInterface(Spec):
     ifname: str | None = optional(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from holdfast.engine.intent import Waiting
 from holdfast.resources.dns_name import domain
 from holdfast.resources.durations import duration
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
+from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import (
     Spec,
     choice,
@@ -16,10 +17,11 @@ from holdfast.resources.shape import (
     parsed,
     reference,
 )
-from holdfast.resources.site import LINK_KINDS
+from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import Address, address, mark
 
 _HOUR = 3600.0
+_TIMEOUT = 3.0
 _PORTS = {"http": 80, "dns": 53}
 # Which types have which fields; the others have no use for them.
 _FIELDS = {
@@ -74,13 +76,23 @@ class HealthCheck(Spec):
     host: str | None = optional(domain(), "for `http`: the Host header, else the address")
     query_name: str | None = optional(domain(), "for `dns`, which needs it: the name to look up")
     interval: float = optional(duration(0.1, _HOUR), "from one probe to the next", default=60.0)
-    timeout: float = optional(duration(0.01, 60.0), "how long to wait for an answer", default=3.0)
+    given_timeout: float | None = optional(
+        duration(0.01, 60.0),
+        "how long to wait for an answer; 3s where not given, or `interval` where that is shorter",
+        name="timeout",
+    )
     healthy_threshold: int = optional(
         integer(1, 100), "so many answers in a row make it healthy", default=2
     )
     unhealthy_threshold: int = optional(
         integer(1, 100), "so many failures in a row make it unhealthy", default=3
     )
+
+    @property
+    def timeout(self) -> float:
+        if self.given_timeout is not None:
+            return self.given_timeout
+        return min(_TIMEOUT, self.interval)
 
     @property
     def version(self) -> int:
@@ -130,6 +142,14 @@ def _check_target(spec: HealthCheck) -> Iterator[Fault]:
         yield Fault(("addressFamily",), "the far end of a DS-Lite tunnel has an IPv6 address")
 
 
+def intents(resource: Resource, site: Site) -> Iterator[Waiting]:
+    """Nothing is made for it; but whoever asks how it is shall not be told that all is well."""
+    verdict = site.facts.verdicts.get(resource.name)
+    if verdict is not None and not verdict.healthy:
+        reason = f"unhealthy: {verdict.reason}"
+        yield Waiting(resource.id, resource.place, reason, keeps=False)
+
+
 KINDS = {
     "HealthCheck": Kind(
         "HealthCheck",
@@ -137,7 +157,7 @@ KINDS = {
         "Asks a target again and again, and says whether it is healthy.",
         (),
         "type: ping\ntarget: 192.0.2.254\ninterface: wan\ninterval: 5s\nunhealthyThreshold: 3\n",
-        nothing_alone,
+        intents,
         check,
         effect="`holdfast serve` probes the target; its verdict decides between the candidates of"
         " default route policies",

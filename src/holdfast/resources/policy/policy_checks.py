@@ -12,6 +12,7 @@ from holdfast.resources.nft_text import ifname_trouble
 from holdfast.resources.policy import marking, way
 from holdfast.resources.policy.default_route_policy import for_router
 from holdfast.resources.policy.reverse_path_filter import MODES
+from holdfast.resources.policy.selection import Selection
 from holdfast.resources.policy.way import Way
 from holdfast.resources.resource import Fault, Resource
 from holdfast.resources.site import Site
@@ -27,6 +28,8 @@ def check(site: Site) -> Iterator[Finding]:
         yield from _links(found, site)
         yield from _shadowed(site.of(way.POLICIES[family]))
         yield from _router_traffic(site.of(way.POLICIES[family]))
+        for policy in site.of(way.POLICIES[family]):
+            yield from _into_itself(policy, family, site)
     yield from _shadowed(marking.decided_first(site))
     yield from _half_sets(site)
     yield from _tunnels(site)
@@ -68,7 +71,6 @@ def _ways(found: list[Way]) -> Iterator[Finding]:
         if first.target != one.target:
             message = f"table {one.table} is that of {_holder(first)}, {_difference(one, first)}"
             yield one.resource, Fault((*one.location, "table"), message)
-            continue
         first = priorities.setdefault(one.priority, one)
         if first.mark != one.mark:
             message = f"{one.priority} is also the priority of {_holder(first)}, a different rule"
@@ -155,13 +157,16 @@ def _links(found: list[Way], site: Site) -> Iterator[Finding]:
 
 def _shadowed(policies: list[Resource]) -> Iterator[Finding]:
     """The first that selects a packet takes it."""
-    policies = [policy for policy in policies if _says_which(policy)]
-    for index, policy in enumerate(policies):
-        for first in policies[:index]:
-            if marking.selected(first).covers(marking.selected(policy)):
-                message = f"never gets a packet: {first} comes first and takes all of them"
-                yield policy, Fault((), message)
-                break
+    before: list[tuple[Resource, Selection]] = []
+    for policy in policies:
+        if not _says_which(policy):
+            continue
+        selected = marking.selected(policy)
+        first = next((one for one, other in before if other.covers(selected)), None)
+        if first is not None:
+            message = f"never gets a packet: {first} comes first and takes all of them"
+            yield policy, Fault((), message)
+        before.append((policy, selected))
 
 
 def _says_which(policy: Resource) -> bool:
@@ -173,17 +178,40 @@ def _says_which(policy: Resource) -> bool:
 
 def _router_traffic(policies: list[Resource]) -> Iterator[Finding]:
     """What the router itself sends has no source yet when its route is looked up."""
-    taking: list[Resource] = []
+    taking: list[tuple[Resource, Selection]] = []
     for policy in policies:
         if not for_router(policy.spec):
             continue
         mine = replace(marking.selected(policy), sources=())
-        for first in taking:
-            if replace(marking.selected(first), sources=()).overlaps(mine):
-                message = f"{first} takes what the router itself sends already; say false here"
-                yield policy, Fault(("routerTraffic",), message)
-                break
-        taking.append(policy)
+        first = next((one for one, other in taking if other.overlaps(mine)), None)
+        if first is not None:
+            message = f"{first} takes what the router itself sends already; say false here"
+            yield policy, Fault(("routerTraffic",), message)
+        taking.append((policy, mine))
+
+
+def _into_itself(policy: Resource, family: int, site: Site) -> Iterator[Finding]:
+    """A tunnel that is the default for the router itself, and so for the packets around it."""
+    if not for_router(policy.spec):
+        return
+    for index, candidate in enumerate(policy.spec.candidates):
+        found = site.named.get(("IPv4PolicyRouteSet", candidate.route_set or ""))
+        ways = way.ways_of(policy if found is None else found)
+        mine = [one for one in ways if found is not None or one.location[-1] == index]
+        for one in mine:
+            tunnel = site.named.get(("WireGuardInterface", one.link))
+            if (
+                tunnel is not None
+                and tunnel.spec.fwmark in (0, one.mark)
+                and any(peer.may_be_over(family) for peer in tunnel.spec.peers)
+            ):
+                field = "interface" if found is None else "routeSet"
+                message = (
+                    f"while this is the default, the packets around those in {tunnel} go into the"
+                    " tunnel too, unless a route of their own leads to the peers: give it the mark"
+                    " of another candidate as its `fwmark`"
+                )
+                yield policy, Fault(("candidates", index, field), message, warning=True)
 
 
 def _half_sets(site: Site) -> Iterator[Finding]:

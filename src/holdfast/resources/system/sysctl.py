@@ -13,7 +13,8 @@ from holdfast.resources.resource import Fault, Kind, Resource
 from holdfast.resources.shape import Shape, Spec, flag, optional, parsed, required
 from holdfast.resources.site import Site
 
-_PER_LINK = re.compile(r"net\.(?:ipv4|ipv6)\.(?:conf|neigh)\.(.+)")
+# Settings of one link: what stands between is its name, dots and all, as in eth0.10.
+_PER_LINK = re.compile(r"(net\.(?:ipv4|ipv6|mpls)\.(?:conf|neigh))\.(.+)\.([^.]+)")
 
 
 def parse_key(text: str) -> str:
@@ -72,36 +73,27 @@ def check(resource: Resource) -> Iterator[Fault]:
 
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: Sysctl = resource.spec
-    dev = _link_of(spec.key, site)
+    found = _PER_LINK.fullmatch(spec.key)
+    dev = found[2] if found else ""
     if spec.runtime:
-        artifact = sysctl(spec.key, spec.value)
+        # sysctl(8): a slash stands for a dot within a name.
+        key = f"{found[1]}.{dev.replace('.', '/')}.{found[3]}" if found else spec.key
         yield Intent(
             resource.id,
-            artifact,
+            sysctl(key, spec.value),
             resource.place,
             requires=site.link_key(dev),
             revert=spec.revert_on_release,
         )
     if spec.persistent:
-        # sysctl.d(5): a key that starts in the slash form keeps the dots inside (eth0.10).
+        # sysctl.d(5): a key that starts in the slash form keeps the dots inside.
         key = spec.key
-        if "." in dev:
-            key = key.replace(f".{dev}.", ".\0.").replace(".", "/").replace("\0", dev)
+        if found and "." in dev:
+            key = f"{found[1].replace('.', '/')}/{dev}/{found[3]}"
         text = f"# Holdfast wrote this file for {resource.id} and will write it again.\n"
         text += f"{key} = {spec.value}\n"
         path = f"/etc/sysctl.d/90-holdfast-{resource.name}.conf"
         yield Intent(resource.id, file(path, text.encode()), resource.place)
-
-
-def _link_of(key: str, site: Site) -> str:
-    """The declared link a key is about: `net.ipv4.conf.eth0.10.rp_filter` has dots inside."""
-    found = _PER_LINK.fullmatch(key)
-    words = found[1].split(".") if found else []
-    for end in range(len(words) - 1, 0, -1):
-        name = ".".join(words[:end])
-        if name in site.interfaces:
-            return name
-    return ""
 
 
 KINDS = {

@@ -17,6 +17,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 def check(site: Site) -> Iterator[Finding]:
     yield from _clients(site)
+    yield from _exclusive(site)
     yield from _without_addresses(site)
     yield from _subnets(site)
     for resource in site.of("IPv6DelegatedAddress"):
@@ -35,6 +36,22 @@ def _clients(site: Site) -> Iterator[Finding]:
         first = seen.setdefault((resource.kind, ifname), resource)
         if first is not resource:
             yield resource, Fault(("interface",), f"{ifname} has it from {first} already")
+
+
+def _exclusive(site: Site) -> Iterator[Finding]:
+    """What a client puts on a link would be taken off it again and again. One that asks for a
+    prefix listens to advertisements too, and makes addresses of them."""
+    holders: dict[tuple[str | None, int], Resource] = {}
+    for resource in site.of("IPv4StaticAddress", "IPv6StaticAddress"):
+        if resource.spec.exclusive:
+            at = site.ifnames.get(resource.spec.interface), resource.spec.address.version
+            holders.setdefault(at, resource)
+    for resource in site.of(*dhcpcd.FAMILIES, "IPv6DelegatedAddress"):
+        family = dhcpcd.FAMILIES.get(resource.kind, 6)
+        holder = holders.get((site.ifnames.get(resource.spec.interface), family))
+        if holder is not None:
+            message = f"{resource.spec.interface} is held exclusively by {holder}"
+            yield resource, Fault(("interface",), message)
 
 
 def _without_addresses(site: Site) -> Iterator[Finding]:
