@@ -1,7 +1,7 @@
 #!/bin/bash
 # What a user of the package does, on a machine whose PID 1 is systemd. Run by test_package.py in a
 # folder with the package in two versions; prints a line for each thing that was seen to hold.
-set -euo pipefail
+set -Eeuo pipefail
 trap 'echo "failed at line $LINENO: $BASH_COMMAND"; systemctl status holdfast --no-pager -n 30 || true; journalctl -u holdfast --no-pager -n 40 || true' ERR
 
 saw() { echo "saw: $*"; }
@@ -15,6 +15,14 @@ until_true() { # SECONDS COMMAND...
 address() { ip -o address show dev lan0 | grep -q '192\.0\.2\.1/24'; }
 foreign() { ip route show 198.51.100.0/24 | grep -q blackhole; }
 main_pid() { systemctl show -p MainPID --value holdfast; }
+sockets() { systemctl is-active holdfast.socket holdfast-ro.socket | xargs; }
+# Who can read neither the ledger nor the configuration: what is answered, the daemon answered.
+as() { setpriv --reuid nobody --regid "$1" --clear-groups -- "${@:2}"; }
+restarting() { ! systemctl is-active --quiet holdfast; }
+stopped() { # nothing is left that could start it
+    [[ $(systemctl is-active holdfast) == inactive && $(sockets) == 'inactive inactive' ]] &&
+        [[ -z $(find /run/holdfast -name 'holdfast*.sock') ]]
+}
 
 declare_router() {
     cat >/etc/holdfast/router.yaml <<'YAML'
@@ -58,19 +66,32 @@ case $HOLDFAST_BOOT in
     systemctl enable --now holdfast 2>/dev/null
     until_true 30 address
     holdfast status >/dev/null
-    [[ $(stat -c '%a %G' /run/holdfast/holdfast.sock) == '660 holdfast' ]]
+    [[ $(sockets) == 'active active' ]]
     [[ $(stat -c %a /var/lib/holdfast /var/lib/holdfast/state.db | xargs) == '700 600' ]]
     [[ $(systemctl show -p WatchdogUSec --value holdfast) == 1min ]]
     saw "enabled: the network is as declared"
+    [[ $(cd /run/holdfast && stat -c '%n %a %U %G' *.sock | xargs) == "holdfast-ro.sock 660 root holdfast-ro holdfast.sock 660 root holdfast inner-holdfast-ro.sock 600 root root inner-holdfast.sock 600 root root" ]]
+    as holdfast holdfast status >/dev/null
+    as holdfast-ro holdfast status >/dev/null
+    if as holdfast holdfast confirm 2>/tmp/said; then false; fi
+    grep -q 'nothing waits to be confirmed' /tmp/said
+    if as holdfast-ro holdfast confirm 2>/tmp/said; then false; fi
+    grep -q 'permission denied; it is for root and for the group holdfast' /tmp/said
+    if as nogroup holdfast status 2>/tmp/said; then false; fi
+    grep -q 'permission denied' /tmp/said
+    saw "each socket is for its group"
     ip address del 192.0.2.1/24 dev lan0
     until_true 10 address
     saw "drift repaired"
     before=$(main_pid)
+    inode=$(stat -c %i /run/holdfast/holdfast.sock)
     kill -KILL "$before"
-    until_true 30 bash -c "[[ \$(systemctl show -p MainPID --value holdfast) != 0 && \$(systemctl show -p MainPID --value holdfast) != $before ]]"
-    until_true 30 holdfast status
+    until_true 10 restarting
+    as holdfast-ro holdfast status >/dev/null 2>&1
+    [[ $(main_pid) != "$before" && $(main_pid) != 0 ]]
+    [[ $(stat -c %i /run/holdfast/holdfast.sock) == "$inode" ]]
     address
-    saw "killed, and started anew"
+    saw "killed, and started anew; a command given meanwhile waited"
     sed -i 's/203.0.113.0/203.0.112.0/' /etc/holdfast/router.yaml
     systemctl reload holdfast
     until_true 10 bash -c 'ip route show 203.0.112.0/24 | grep -q lan0'
@@ -86,19 +107,61 @@ case $HOLDFAST_BOOT in
     before=$(main_pid)
     ip monitor address route >/tmp/seen &
     monitor=$!
+    (until_true 60 restarting && as holdfast-ro holdfast status >/dev/null 2>&1) &
+    waiting=$!
     dpkg -i holdfast_0.1.1_*.deb >/dev/null
-    until_true 30 bash -c "[[ \$(systemctl show -p MainPID --value holdfast) != $before ]]"
-    until_true 30 holdfast status
+    wait "$waiting"
+    [[ $(main_pid) != "$before" ]]
     [[ $(holdfast --version) == 'holdfast 0.1.1' ]]
     kill "$monitor"
     [[ $(grep -c '203\.0\.112\|192\.0\.2\.1' /tmp/seen || true) == 0 ]]
-    saw "upgraded in place, and nothing of the network was touched"
-    systemctl stop holdfast
+    saw "upgraded in place, and nothing of the network was touched; a command given meanwhile waited"
+    systemctl stop holdfast 2>/tmp/said
+    [[ ! -s /tmp/said ]]
+    # systemctl waits for the service alone; its sockets are closed right after.
+    until_true 10 stopped
+    holdfast status >/dev/null
+    sleep 2
+    stopped
     address
     ip route show 203.0.112.0/24 | grep -q lan0
     nft list table inet holdfast_filter >/dev/null
-    saw "stopped: the data plane stays"
+    saw "stopped: the data plane stays, and no command starts it again"
     systemctl start holdfast
+    kill -KILL "$(main_pid)"
+    until_true 10 restarting
+    holdfast status >/dev/null 2>/tmp/said &
+    waiting=$!
+    sleep 0.5
+    systemctl stop holdfast
+    if wait "$waiting"; then false; fi
+    grep -q 'the daemon ended while it was asked' /tmp/said
+    until_true 10 stopped
+    sleep 2
+    stopped
+    saw "stopped with a command waiting: it is told"
+    systemctl start holdfast.socket
+    code=0
+    holdfast serve 2>/tmp/said || code=$?
+    [[ $code == 4 ]]
+    grep -q 'is held by systemd for holdfast.service' /tmp/said
+    until_true 30 systemctl is-active holdfast
+    systemctl stop holdfast
+    until_true 10 stopped
+    holdfast serve 2>/dev/null &
+    by_hand=$!
+    until_true 30 as holdfast-ro holdfast status
+    systemctl start --no-block holdfast
+    until_true 10 systemctl is-failed holdfast.socket
+    as holdfast-ro holdfast status >/dev/null
+    systemctl stop holdfast
+    as holdfast-ro holdfast status >/dev/null
+    kill "$by_hand"
+    wait "$by_hand"
+    systemctl reset-failed
+    saw "a daemon started by hand takes no socket of the service, and loses none to it"
+    systemctl start holdfast
+    [[ $(sockets) == 'active active' ]]
     if holdfast cleanup --yes 2>/tmp/refused; then false; fi
     grep -q 'end it first' /tmp/refused
     systemctl disable --now holdfast 2>/dev/null
@@ -108,12 +171,13 @@ case $HOLDFAST_BOOT in
     foreign
     [[ -z $(ip route show proto 72) ]]
     saw "cleaned up: what was owned is gone, what is foreign stays"
+    touch /run/holdfast/inner-holdfast.sock # as a killed daemon leaves it
     dpkg -r holdfast >/dev/null 2>&1
-    [[ ! -e /usr/bin/holdfast ]]
+    [[ ! -e /usr/bin/holdfast && -z $(find /run/holdfast -name '*.sock') ]]
     [[ -e /var/lib/holdfast/state.db && -e /etc/holdfast/router.yaml ]]
     dpkg -P holdfast >/dev/null 2>&1
     [[ ! -e /var/lib/holdfast && ! -e /usr/lib/holdfast && -e /etc/holdfast/router.yaml ]]
-    [[ ! -e /lib/systemd/system/holdfast.service ]]
+    [[ -z $(find /lib/systemd/system -name 'holdfast*') && ! -e /run/holdfast ]]
     foreign
     saw "removed and purged: the configuration is the user's and stays"
     ;;

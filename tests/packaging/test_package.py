@@ -13,12 +13,15 @@ _PROJECT = Path(__file__).parents[2]
 SEEN = """\
 saw: installed, and nothing started by itself
 saw: enabled: the network is as declared
+saw: each socket is for its group
 saw: drift repaired
-saw: killed, and started anew
+saw: killed, and started anew; a command given meanwhile waited
 saw: reloaded
 saw: as declared after a reboot
-saw: upgraded in place, and nothing of the network was touched
-saw: stopped: the data plane stays
+saw: upgraded in place, and nothing of the network was touched; a command given meanwhile waited
+saw: stopped: the data plane stays, and no command starts it again
+saw: stopped with a command waiting: it is told
+saw: a daemon started by hand takes no socket of the service, and loses none to it
 saw: cleaned up: what was owned is gone, what is foreign stays
 saw: removed and purged: the configuration is the user's and stays
 """

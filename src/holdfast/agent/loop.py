@@ -30,6 +30,7 @@ from holdfast.agent.status import DaemonStatus
 from holdfast.agent.wakeups import Reason, Wakeups
 from holdfast.agent.watch.hint import CONFIG, Hint
 from holdfast.agent.web.address import Listen
+from holdfast.api.inherited import Inherited
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.host.facts.leases import FOLDER as LEASES
@@ -57,6 +58,7 @@ class Agent:
     say: Callable[[str], None]  # one line for the log
     interval: float = INTERVAL_S
     listen: Listen | None = None  # for the console and the metrics
+    inherited: Inherited = field(default_factory=Inherited)
     status: DaemonStatus = field(default_factory=DaemonStatus)
     # Told on the event loop of each new status.
     status_changed: list[Callable[[DaemonStatus], None]] = field(default_factory=list)
@@ -126,7 +128,7 @@ class Agent:
             others = self.configuration.sources.watch(lambda: self._wakeups.tell("a part"))
             beside.append(asyncio.create_task(others))
             stack.push_async_callback(self._end, beside)
-            await stack.enter_async_context(serving.api(self, self.say))
+            await stack.enter_async_context(serving.api(self, self.say, self.inherited))
             await stack.enter_async_context(serving.web(self, self.listen, self.say))
             while not self._stopped:
                 self._heart.begin()

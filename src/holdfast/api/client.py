@@ -13,13 +13,15 @@ from google.protobuf.message import Message
 from holdfast.api import errors, limits
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api.calls import CALLS, Call
-from holdfast.api.conditions import Gone
+from holdfast.api.conditions import Gone, Silent
 from holdfast.errors import HoldfastError, Refused
 
 _OPTIONS = (
     ("grpc.max_receive_message_length", limits.MAX_REPLY_BYTES),
     ("grpc.max_metadata_size", limits.MAX_METADATA_BYTES),
     ("grpc.enable_http_proxy", 0),
+    # One that failed to connect would be waited out by the next channel to the same place.
+    ("grpc.use_local_subchannel_pool", 1),
 )
 Reply = TypeVar("Reply", bound=Message)
 
@@ -54,8 +56,8 @@ class Client:
             finally:
                 answer.cancel()  # type: ignore[no-untyped-call]  # grpc-stubs leaves it so
 
-    def about(self) -> pb.AboutReply:
-        return self.ask("Router.About", pb.AboutRequest(), pb.AboutReply, limits.ABOUT_S)
+    def about(self, timeout: float = limits.ABOUT_S) -> pb.AboutReply:
+        return self.ask("Router.About", pb.AboutRequest(), pb.AboutReply, timeout)
 
 
 @contextmanager
@@ -89,7 +91,7 @@ def _error(call: Call, failure: Any) -> HoldfastError:
             " goes on with when it starts again"
         )
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        return HoldfastError(f"the daemon did not answer {call.short} in time")
+        return Silent(f"the daemon did not answer {call.short} in time")
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return HoldfastError(f"the daemon does not know {call.short}: it is of another version")
     return HoldfastError(f"{call.short}: {said} ({code.name})")

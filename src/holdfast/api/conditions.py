@@ -11,3 +11,7 @@ class Busy(HoldfastError):  # noqa: N818 - a state of the daemon, not an error o
 
 class Gone(HoldfastError):  # noqa: N818
     """The daemon ended in the middle of a call."""
+
+
+class Silent(HoldfastError):  # noqa: N818
+    """Somebody listens, and does not answer in time."""

@@ -23,9 +23,20 @@ MAX_LOOKS = 2
 CALL_S = 60.0
 # Who cannot say who it is by then hangs.
 ABOUT_S = 10.0
+# For its first pass a daemon lets callers wait; then they are told that there was none yet.
+FIRST_PASS_S = 30.0
+# A daemon that is about to start: the one before it ends its pass (30 s by the unit), and it is
+# started after a second and makes its first pass.
+STARTING_S = 90.0
 # One that changes things waits for the pass that is under way, for the ledger, and does its own.
 CHANGE_S = 900.0
 # A subscriber that takes nothing for so long is dropped; it comes back with the last number.
 STALLED_S = 60.0
 # How long calls that are under way may go on when the daemon ends.
 GRACE_S = 1.0
+
+# Through the service manager's sockets, each. The next ones wait until one of these ends: a client
+# holds one for all of its calls.
+MAX_CONNECTIONS = 256
+# After accept(2) failed for want of descriptors, which others have to close first.
+NO_ROOM_S = 1.0

@@ -19,6 +19,8 @@ from holdfast.api import errors, limits, sockets
 from holdfast.api.backend import Backend
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.conditions import Busy
+from holdfast.api.inherited import Inherited
+from holdfast.api.relay import Relay
 from holdfast.api.sockets import SOCKETS, Socket
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
@@ -66,18 +68,33 @@ Say = Callable[[str], None]
 class Server:
     backend: Backend
     say: Say
+    inherited: Inherited = field(default_factory=Inherited)
     _running: list[Any] = field(default_factory=list)
+    _relays: list[Relay] = field(default_factory=list)
     _held: ExitStack = field(default_factory=ExitStack)
 
     async def start(self, paths: Paths) -> None:
         """Raises Refused where another process listens, OSError where a socket cannot be made."""
+        if self.inherited.problem:
+            raise HoldfastError(self.inherited.problem)
         sockets.make_folder(paths)
         folder = self._held.enter_context(sockets.folder(paths))
         for each in SOCKETS:
-            shown = paths.under(sockets.FOLDER) / each.name
-            await self._listen(each, f"{folder}/{each.name}", shown)
+            listener = self.inherited.sockets.get(each.name)
+            name = each.name if listener is None else f"inner-{each.name}"
+            place, shown = f"{folder}/{name}", paths.under(sockets.FOLDER) / name
+            server = self._listen(each, place, shown)
+            if listener is None:
+                sockets.hand_over(place, each)
+            await server.start()
+            self._running.append(server)
+            if listener is not None:
+                relay = Relay(listener, place)
+                relay.start()
+                self._relays.append(relay)
 
-    async def _listen(self, each: Socket, place: str, shown: Path) -> None:
+    def _listen(self, each: Socket, place: str, shown: Path) -> grpc.aio.Server:
+        """On a file that root alone can open."""
         # gRPC removes whatever is in its way, a socket that another process listens on included.
         sockets.make_way(place, shown)
         server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=limits.MAX_CALLS)
@@ -89,12 +106,13 @@ class Server:
             raise OSError(f"{shown}: gRPC does not listen there: {error}") from None
         finally:
             os.umask(mask)
-        sockets.hand_over(place, each)
-        await server.start()
-        self._running.append(server)
+        return server
 
     async def stop(self) -> None:
+        for relay in self._relays:
+            relay.pause()
         await asyncio.gather(*(server.stop(limits.GRACE_S) for server in self._running))
+        await asyncio.gather(*(relay.end() for relay in self._relays))
         self._held.close()
 
     def _handlers(self, read_only: bool) -> list[grpc.GenericRpcHandler[Any, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from holdfast.errors import Refused
 from holdfast.paths import Paths
 
 FOLDER = "/run/holdfast"
+SERVICE_MANAGER = 1
+_CREDENTIALS = struct.Struct("3i")  # ucred of unix(7): process, user, group
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +55,38 @@ def folder(paths: Paths) -> Iterator[str]:
 
 def answers(place: str) -> bool:
     """Whether somebody listens there. PermissionError where that may not be known."""
+    return listener(place) is not None
+
+
+def listener(place: str) -> int | None:
+    """The process that listens there, 0 where the kernel does not say which; None: nobody does."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
         probe.settimeout(1.0)
         try:
             probe.connect(place)
         except (FileNotFoundError, ConnectionRefusedError):
-            return False
+            return None
         except (BlockingIOError, TimeoutError):
-            return True  # its backlog is full: it is there, and busy
-    return True
+            return 0  # its backlog is full: it is there, and busy
+        pid: int = _CREDENTIALS.unpack(
+            probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )[0]
+    return pid
+
+
+def refuse_held(paths: Paths) -> None:
+    """Where the service manager holds them for its service, callers would wait for that one. A
+    listener's credentials are those of whoever called listen(2), whoever accepts there now."""
+    if os.getpid() == SERVICE_MANAGER or not paths.under(FOLDER).is_dir():
+        return
+    with folder(paths) as short:
+        for each in SOCKETS:
+            if listener(f"{short}/{each.name}") == SERVICE_MANAGER:
+                raise Refused(
+                    f"{paths.under(FOLDER) / each.name} is held by systemd for holdfast.service:"
+                    " start that (systemctl start holdfast), or end it with its sockets first"
+                    " (systemctl stop holdfast holdfast.socket holdfast-ro.socket)"
+                )
 
 
 def make_way(place: str, shown: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -135,10 +135,12 @@ def _members(document: dict[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 @contextmanager
-def connect(paths: Paths, *, reads: bool) -> Iterator[Daemon | None]:
+def connect(paths: Paths, *, reads: bool, waits: bool = True) -> Iterator[Daemon | None]:
     """The daemon that works for this root in this network namespace; None where none does.
 
     reads: the call changes nothing, so that the socket for reading will do.
+    waits: for one that is about to start, and says so. Raises Silent if it does not come, and
+    Gone if it ends instead.
     """
     names = (_SOCKET, _READ_ONLY) if reads else (_SOCKET,)
     # False also where that may not be known: there is nothing for us then.
@@ -147,28 +149,28 @@ def connect(paths: Paths, *, reads: bool) -> Iterator[Daemon | None]:
         return
     from holdfast.api import sockets
 
-    with sockets.folder(paths) as folder:
-        place = _listening(paths, folder, names)
-        if not place:
+    with sockets.folder(paths) as folder, ExitStack() as held:
+        name = _listening(paths, folder, names)
+        if not name:
             yield None
             return
-        from holdfast.api import client
+        from holdfast.cli import daemon_wait
 
-        with client.connected(place) as connected:
-            about = connected.about()
-            here = Path("/proc/self/ns/net").stat().st_ino
-            yield Daemon(connected, about) if about.network_namespace == here else None
+        shown = paths.under(_FOLDER) / name
+        found = daemon_wait.reach(held, f"{folder}/{name}", shown, waits=waits)
+        here = Path("/proc/self/ns/net").stat().st_ino
+        yield found if found.about.network_namespace == here else None
 
 
 def _listening(paths: Paths, folder: str, names: tuple[str, ...]) -> str:
-    """The socket to use; empty where nobody listens."""
+    """The name of the socket to use; empty where nobody listens."""
     from holdfast.api import sockets
 
     denied = ""
     for name in names:
         try:
             if sockets.answers(f"{folder}/{name}"):
-                return f"{folder}/{name}"
+                return name
         except PermissionError:
             denied = denied or name
     if denied and os.geteuid() != 0:

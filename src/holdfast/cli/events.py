@@ -120,7 +120,7 @@ def _once(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
 
 def _follow(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
     """Whoever of daemon and ledger can be read; a daemon that ends is waited for."""
-    from holdfast.api.conditions import Gone
+    from holdfast.api.conditions import Gone, Silent
 
     while True:
         try:
@@ -129,6 +129,8 @@ def _follow(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
                 wanted = replace(wanted, after=number(event), last=0)
         except Gone:
             say(["the daemon ended; waiting for another one"], sys.stderr)
+        except Silent as error:
+            say([str(error)], sys.stderr)
         except LedgerError:
             # Not for us to read, and no daemon there to read it: this one was, a moment ago.
             if not wanted.after:

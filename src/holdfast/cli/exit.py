@@ -22,7 +22,7 @@ MEANINGS: dict[Exit, str] = {
     " wait for is `required`. `status`: everything is healthy.",
     Exit.FAILED: "It failed, or the host is not as declared: an operation failed, a conflict or a"
     " blocked resource is left, something could not be observed, a change on trial was taken back"
-    " because something stopped working. `status`: something is not"
+    " because something stopped working, the daemon does not answer. `status`: something is not"
     " healthy. `ledger check`: something is wrong with the ledger. `demo`: a step did not hold.",
     Exit.CHANGES: "`plan --detailed-exitcode` only: there are changes to make.",
     Exit.INVALID: "The configuration is invalid; nothing was touched.",

@@ -50,15 +50,20 @@ def command(paths: Paths, file: Path | None, listen: Listen | None, form: str) -
     the last one that was valid stays in force.
     """
     import asyncio
+    import os
 
     from holdfast.agent.alone import alone
     from holdfast.agent.loop import Agent
+    from holdfast.api import inherited, sockets
 
     # Commands do without; this one lives for longer than a moment.
     gc.enable()
     gc.freeze()
     path = (paths.config if file is None else file).absolute()
 
+    handed = inherited.take(os.environ)
     with alone(paths):
-        asyncio.run(Agent(paths, path, log(form), listen=listen).run())
+        if not handed:
+            sockets.refuse_held(paths)
+        asyncio.run(Agent(paths, path, log(form), listen=listen, inherited=handed).run())
     return Exit.OK

@@ -61,7 +61,8 @@ class Watch:
 
     def _look(self, now: float) -> Snapshot:
         if self._found is None:
-            found = self._open.enter_context(daemon.connect(self.paths, reads=True))
+            connecting = daemon.connect(self.paths, reads=True, waits=False)
+            found = self._open.enter_context(connecting)
             self._found = found if found is not None and found.serves(self.file) else None
         self._read_events()
         seen = tuple(self._events)

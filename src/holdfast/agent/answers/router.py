@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,15 +24,24 @@ from holdfast.agent.stories import render, report
 from holdfast.agent.stories import status as status_story
 from holdfast.agent.stories.explained import explain
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.api import limits
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.compile import compile_router
 
+# How often is looked whether the first pass is over.
+_LOOK_S = 0.02
+
 
 @dataclass(slots=True)
 class RouterAnswers(Answers):
     async def about(self, _request: pb.AboutRequest) -> pb.AboutReply:
+        """Not before the first pass, which has a limit: until then there is nothing to be told."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limits.FIRST_PASS_S):
+                while not (self.loop.status.passes or self.loop.status.troubles):
+                    await asyncio.sleep(_LOOK_S)
         return pb.AboutReply(
             version=__version__,
             pid=os.getpid(),

@@ -10,16 +10,17 @@ from holdfast.agent.answers.backend import Backend
 from holdfast.agent.answers.base import Loop
 from holdfast.agent.web import view
 from holdfast.agent.web.address import Listen
+from holdfast.api.inherited import Inherited
 from holdfast.errors import HoldfastError
 
 
 @asynccontextmanager
-async def api(loop: Loop, say: Callable[[str], None]) -> AsyncIterator[None]:
+async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> AsyncIterator[None]:
     """Answers while the body runs; what keeps it from that is said once."""
     from holdfast.api.server import Server  # takes a while to import; tests of the loop do without
 
     backend = Backend(loop)
-    server = Server(backend, say)
+    server = Server(backend, say, inherited)
     try:
         await server.start(loop.paths)
     except (OSError, HoldfastError) as error:
