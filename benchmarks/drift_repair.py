@@ -30,6 +30,8 @@ _TOLD = ("route", "rule", "address", "nft")
 _WAIT_S = 10.0
 # Nothing told for so long: the repair is over. Short, since a row that lasts is taken for a fight.
 _QUIET_S = 0.01
+# Between rows: two of them are about the same table, and two about the same file.
+_APART_S = 3.5
 
 
 def _by_events(netns: Namespace, tampering: Tampering) -> float:
@@ -76,6 +78,7 @@ def _measure(netns: Namespace, root: Path, daemon: Daemon) -> dict[str, list[flo
     before = foreign(netns)
     for one in tamperings(root):
         measure = _by_events if one.kind in _TOLD else _by_reading
+        time.sleep(_APART_S)
         row = [measure(netns, one) for _ in range(TIMES)]
         found.setdefault(one.kind, []).extend(row)
         if foreign(netns) != before:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -239,6 +241,34 @@ def test_what_fails_is_tried_again_and_the_rest_goes_on(
         until(lambda: "fwmark 0x7" in netns.ip("rule show"), "the rule is back")
         time.sleep(3)
         assert len(events(root, "create-failed")) == 1
+        assert not events(root, "drift")
+        assert "could not be observed" not in daemon.said()
         netns.ip("addr add 10.78.0.2/24 dev far0")
         until(lambda: "10.77.0.0/16" in netns.ip("route show"), "once the gateway is reachable")
         assert daemon.end() == 0
+
+
+def test_what_failed_for_long_is_tried_as_soon_as_it_may_succeed(
+    file: Path, root: Path, netns: Namespace
+) -> None:
+    bad = {"IPv4Route/bad": "{destination: 10.77.0.0/16, gateway: 10.78.0.1}"}
+    file.write_text(document({**RESOURCES, **bad}))
+    with serve(root, file) as daemon:
+        daemon.wait_for("create-failed route 10.77.0.0/16 for IPv4Route/bad")
+        time.sleep(16)  # the next try of its own is half as long away
+        netns.ip("addr add 10.78.0.2/24 dev far0")
+        daemon.wait_for("because of addresses: 1 created")
+        assert "10.77.0.0/16" in netns.ip("route show proto 72")
+        assert daemon.end() == 0
+
+
+def test_several_at_once(file: Path, root: Path, netns: Namespace) -> None:
+    with at_rest(netns, root, file) as daemon:
+        for _ in range(5):
+            batch = f"route del {ROUTE}\nrule del priority 100\n"
+            subprocess.run(["ip", "-batch", "-"], input=batch, text=True, check=True)
+            netns.run("nft", "delete", "table", "ip", "holdfast_nat")
+            until(lambda: all(one.right(netns) for one in tamperings(root)), daemon.said())
+        assert daemon.end() == 0
+    repaired = Counter(event.subject.split()[0] for event in events(root, "repaired"))
+    assert repaired == {"route": 5, "rule": 5, "nft": 5}

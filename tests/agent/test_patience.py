@@ -119,3 +119,17 @@ def test_names_of_routes() -> None:
     six = route.template(6)
     key = route.pack_key(bytes(16), 0)
     assert name_of(route.expand(six, key).key) == route.scope(six) + key
+
+
+def test_what_builds_on_something_that_changed_is_tried_at_once() -> None:
+    one, now = patience(), 0.0
+    operation = batch(1)
+    key = route.batch(SHARED, keys(1)).artifact(keys(1)[0]).key
+    link = create(LINK)
+    for _ in range(10):
+        one.hear([failed(operation, key), failed(link, LINK.key)], now, now)
+    assert not list(one.ready([operation, link], now))
+    one.hurry({"rule", "nft"})
+    assert not list(one.ready([operation, link], now))
+    one.hurry({"address"})
+    assert list(one.ready([operation, link], now)) == [operation]

@@ -199,6 +199,78 @@ def test_a_route_that_is_fought_over_is_left_and_looked_at_again(
     assert scene.there() == there
 
 
+@pytest.mark.parametrize("interface", [", interface: wan", ""])
+def test_a_route_that_cannot_be_made_is_tried_again_alone(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, interface: str
+) -> None:
+    """As its gateway is nowhere. That is no reason to look at everything, and it is told once."""
+    config = CONFIG.replace(", interface: wan", interface)
+    now = 1000.0
+    scene.reconciler.clock = lambda: now
+    first = scene.full(scene.load([*LINES, "10.200.0.0/16 via 203.0.113.1"], config))
+    assert "create-failed" in [event.kind for event in first.events]
+    monkeypatch.setattr(Reconciler, "full", lambda *_arguments, **_options: pytest.fail("full"))
+
+    def again() -> Done:
+        nonlocal now
+        now += 100
+        gathered = Gathered(overdue=now)
+        gathered.touch(Touched(), scene.reconciler.patience.overdue_routes(now), now)
+        done = scene.reconciler.narrow(gathered)
+        assert done is not None
+        assert not done.untried
+        assert not done.report.after.unknown
+        return done
+
+    for _ in range(3):
+        done = again()
+        assert [op.count for op in done.report.after.changes] == [1]
+        assert done.events == ()
+        # One that was deleted is repaired as ever.
+        scene.ip("route del 10.0.7.0/24")
+        done_meanwhile = scene.narrow()
+        assert done_meanwhile is not None
+        assert [event.kind for event in done_meanwhile.events] == ["repaired"]
+    scene.netns.ip("addr add 203.0.113.2/24 dev wan")
+    done = again()
+    assert done.report.after.changes == ()
+    assert "10.200.0.0/16" in scene.there()
+
+
+def test_what_other_kinds_lack_is_not_forgotten_over_routes(scene: Scene) -> None:
+    """A rule that is fought over and left for now, and then a route that somebody deletes."""
+    rule = (
+        "    - apiVersion: net.holdfast.dev/v1alpha1\n"
+        "      kind: RoutingRule\n"
+        "      metadata: {name: marked}\n"
+        "      spec: {priority: 100, fwmark: 7, table: 100}\n"
+    )
+    now = 1000.0
+    scene.reconciler.clock = lambda: now
+    scene.full(scene.load(LINES, CONFIG + rule))
+
+    def over_rules() -> Done:
+        gathered = Gathered()
+        gathered.add(Hint("rule"), now)
+        done = scene.reconciler.narrow(gathered)
+        assert done is not None
+        return done
+
+    done = over_rules()
+    while done.report.converged:
+        now += 0.1
+        scene.netns.ip("rule del priority 100")
+        done = over_rules()
+    for _ in range(2):
+        scene.ip("route del 10.0.7.0/24")
+        done = scene.narrow() or pytest.fail("a look at single routes will do")
+        assert [op.kind for op in done.report.after.changes] == ["rule"]
+        assert not done.report.converged
+        assert [event.kind for event in done.events] == ["repaired"]
+    # Nor is it found again as if it were news.
+    assert not [event for event in over_rules().events if event.kind == "drift"]
+
+
 def test_a_foreign_route_in_the_way_leads_to_a_full_pass(scene: Scene) -> None:
     scene.full(scene.load(LINES))
     scene.netns.ip("route add 198.51.100.0/24 via 192.0.2.9 proto static")

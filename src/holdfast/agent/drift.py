@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from holdfast.agent.fights import Fight, Fights, Undoing
@@ -30,9 +30,23 @@ class Before:
     desired: Desired
     plan: Plan
     _left: set[Name] = field(default_factory=set)
+    _held: set[Name] | None = None  # not asked for yet
 
     def __post_init__(self) -> None:
-        self._left = {name for op in self.plan.changes for name in names_in(op.subject)}
+        self._left |= _names(self.plan)
+
+    def then(self, desired: Desired, report: Report) -> Before:
+        """After another pass. What that could not see may be as it was left: no drift."""
+        unseen = self._left | _names(report.before) if report.after.unknown else set()
+        return Before(desired, report.after, unseen)
+
+    def held(self, operation: Operation) -> bool:
+        """Did others have something in its place?"""
+        if self._held is None:
+            conflicts = (one.desired.key for one in self.plan.conflicts)
+            candidates = (one.desired.key for one in self.plan.candidates)
+            self._held = {name_of(key) for key in (*conflicts, *candidates)}
+        return bool(self._held) and not self._held.isdisjoint(names_in(operation.subject))
 
     def drifted(self, operations: Sequence[Operation], desired: Desired) -> list[Operation]:
         """Those that neither the configuration asks for, nor what is left from before."""
@@ -41,6 +55,10 @@ class Before:
             return found
         before, now = _Declared(self.desired), _Declared(desired)
         return [op for op in found if before.of(op.subject) == now.of(op.subject)]
+
+
+def _names(plan: Plan) -> set[Name]:
+    return {name for op in plan.changes for name in names_in(op.subject)}
 
 
 class _Declared:
@@ -66,6 +84,7 @@ class Drift:
 
     gathered: Gathered
     known: Fights
+    held: Callable[[Operation], bool]  # by others, before it was found
     found: list[Operation] = field(default_factory=list)
     fights: list[Fight] = field(default_factory=list)
 
@@ -73,7 +92,7 @@ class Drift:
         """operations: those that drift led to."""
         for operation in operations:
             self.found.append(operation)
-            how = _habit(operation)
+            how = _habit(operation, held=self.held(operation))
             for name, subject in _named(operation.subject):
                 undoing = Undoing(
                     subject, operation.owners, how, self.gathered.writer(name, operation.kind)
@@ -170,7 +189,8 @@ class Drift:
             "row": self.known.row(name),
         }
         by = f" by {writer}" if writer is not None else ""
-        return Event(kind, subject, f"{_finding(operation)}{by}", generation, data | more)
+        found = _finding(operation, held=self.held(operation))
+        return Event(kind, subject, f"{found}{by}", generation, data | more)
 
 
 def _once(operations: Iterable[Operation]) -> Iterator[Operation]:
@@ -213,10 +233,10 @@ def _named(subject: Artifact | Batch) -> Iterator[tuple[Name, str]]:
         yield name, str(artifact.key)
 
 
-def _finding(operation: Operation) -> str:
+def _finding(operation: Operation, *, held: bool) -> str:
     match operation.verb:
         case Verb.CREATE:
-            return "was deleted"
+            return "its place was left" if held else "was deleted"
         case Verb.DELETE:
             return "was added"
         case _:
@@ -224,10 +244,10 @@ def _finding(operation: Operation) -> str:
             return f"{fields} changed" if fields else "was changed"
 
 
-def _habit(operation: Operation) -> str:
+def _habit(operation: Operation, *, held: bool) -> str:
     match operation.verb:
         case Verb.CREATE:
-            return "deletes it"
+            return "takes its place and leaves it" if held else "deletes it"
         case Verb.DELETE:
             return "adds it"
         case _:

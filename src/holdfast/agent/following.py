@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,9 @@ from holdfast.agent.watch.watch import Watch
 from holdfast.config.part import RECORD
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Result
 from holdfast.engine.intent import Desired
+from holdfast.engine.plan import Candidate, Conflict
+from holdfast.engine.reconcile import Report
 from holdfast.paths import Paths
 from holdfast.resources.router import Ownership, Router
 
@@ -31,6 +32,7 @@ class Following:
     config: frozenset[Path] = frozenset()  # files that are watched
     _claims: Mapping[Key, Claim] = field(default_factory=dict)
     _followed: tuple[object, ...] = ()
+    _held: tuple[Sequence[Conflict], Sequence[Candidate]] = ((), ())  # by others
     _unwatched: tuple[str, ...] = ()
 
     @property
@@ -68,11 +70,16 @@ class Following:
         self.config = config
         return list(self._unwatched)
 
-    def after(self, claims: Mapping[Key, Claim], results: Iterable[Result]) -> None:
+    def after(self, claims: Mapping[Key, Claim], report: Report) -> None:
         """What a pass has left."""
         self._claims = claims
-        if self.watch is not None:
-            self.watch.wrote(results)
+        if self.watch is None:
+            return
+        self.watch.wrote(report.results)
+        held = (report.after.conflicts, report.after.candidates)
+        if held != self._held:
+            self._held = held
+            self.watch.taken({one.desired.key for many in held for one in many})
 
     def close(self) -> None:
         if self.watch is not None:

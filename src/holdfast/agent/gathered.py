@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.agent.watch.hint import Hint, Writer
 from holdfast.engine import narrow
@@ -16,6 +16,7 @@ from holdfast.engine.narrow import Touched
 _MOST_ROUTES = 20_000
 # A look at other kinds is a look at all of one anyway.
 _MOST_KEYS = 1_000
+_BEFORE_ROUTES = frozenset({ROUTE.name, *ROUTE.after})
 
 
 @dataclass(slots=True)
@@ -78,6 +79,16 @@ class Gathered:
     def all_kinds(self) -> frozenset[str]:
         found = {*self.kinds, *(key.kind for key in self.keys)}
         return frozenset(found | {ROUTE.name} if self.routes else found)
+
+    def parts(self) -> list[Gathered]:
+        """Single routes apart from the rest: looked at together with other kinds, all of them would
+        have to be. Not where what routes build on was touched, which has to be repaired first."""
+        kinds = self.touched.all_kinds
+        if not self.routes or not kinds or self.lost or not kinds.isdisjoint(_BEFORE_ROUTES):
+            return [self]
+        # Neither looks at all that is to be tried again by now.
+        apart = replace(self, overdue=-math.inf)
+        return [replace(apart, kinds={}, keys={}), replace(apart, routes=[])]
 
     def writer(self, name: Hashable, kind: str) -> Writer | None:
         """Who was last seen at it, or at its kind where nobody tells of single ones."""

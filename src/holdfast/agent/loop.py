@@ -193,13 +193,11 @@ class Agent:
             self._stale = True
             self._wakeups.tell("another configuration in force", _NEWS_S)
             return
-        except Refused as error:
-            questions.fail(error)
-            trouble = f"the pass was not carried out: {error}"
         except HoldfastError as error:
             questions.fail(error)
             trouble = f"the pass was not carried out: {error}"
-            self._wakeups.tell("a pass that failed", _AGAIN_S)
+            if not isinstance(error, Refused):
+                self._wakeups.tell("a pass that failed", _AGAIN_S)
         except Exception as error:
             questions.fail(error)
             trouble = wording.fault(error)
@@ -214,16 +212,16 @@ class Agent:
             patience = self._reconciler.patience
             gathered.touch(patience.overdue(now), patience.overdue_routes(now), now)
             gathered.overdue = now
-        if not gathered:
-            return True
-        started = time.monotonic()
-        done = await self._in_thread(self._reconciler.narrow, gathered)
-        if done is None or self._accepted is None:
-            return False
-        self._wakeups.spent(reason, done.cpu)
-        if done.report.after.unknown:
-            self._wakeups.tell_of_many("what could not be seen")
-        self._finish(self._accepted, self.status.facts, done, reason.causes, started)
+        for part in gathered.parts() if gathered else ():
+            started = time.monotonic()
+            done = await self._in_thread(self._reconciler.narrow, part)
+            if done is None or self._accepted is None:
+                return False
+            self._wakeups.spent(reason, done.cpu)
+            if done.report.after.unknown:
+                self._wakeups.tell_of_many("what could not be seen")
+            causes = reason.causes if part is gathered else sorted(part.all_kinds)
+            self._finish(self._accepted, self.status.facts, done, causes, started)
         return True
 
     async def _full(self, reason: Reason, questions: Questions) -> None:
@@ -349,7 +347,7 @@ class Agent:
             self.say(line)
         self._delivery.put(router, done.events)
         self.proposers.hear(done.events)
-        self._following.after(done.claims, done.report.results)
+        self._following.after(done.claims, done.report)
         # A configuration that was refused leaves the one before it in force.
         current = self._read.router is router
         status = DaemonStatus(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -20,10 +20,8 @@ from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
 from holdfast.engine import narrow
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Result, Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.narrow import Ground, NarrowClaims, NarrowHost, Touched
-from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Claims, Host, Pass, Report
@@ -65,6 +63,7 @@ class Reconciler:
     _tag: int = 0
     _ground: Ground | None = None
     _before: Before | None = None
+    _stirred: frozenset[str] = frozenset()  # kinds that somebody was at since the last full pass
     _router: Router | None = None
     _generation: int = 0
     _recorded: tuple[int, str] = (0, "")  # generation and outcome
@@ -87,8 +86,7 @@ class Reconciler:
             self.patience.backoff.clear()
         with self._locked() as ledger:
             self._in_force.check(ledger, router)
-            host = _Looking(self._open(router.ownership.tag))
-            work = self._pass(router, desired, host, ledger)
+            work = self._pass(router, desired, self._open(router.ownership.tag), ledger)
             work.policy = replace(work.policy, allow_mass_delete=allow_mass_delete)
             work.progress = progress
 
@@ -101,7 +99,7 @@ class Reconciler:
             self._ground = None
             done = self._run(work, approve, ledger, desired, gathered, None)
             self._router = router
-            self._ground = narrow.ground(desired, done.report.after, host.sightings)
+            self._ground = narrow.ground(desired, done.report.after, work.sightings)
             self._few.remember(self._ground, work.policy, router.ownership.tag)
             if done.report.after.unknown:
                 self._close_host()  # what could not be read may be so for a socket that broke
@@ -203,6 +201,8 @@ class Reconciler:
             ground.plan = done.report.after
             if "route" in touched.kinds:
                 self._few.remember(ground, work.policy, router.ownership.tag)
+            else:
+                self._few.left(ground.plan)
             return done
 
     @property
@@ -257,9 +257,15 @@ class Reconciler:
         """desired: of everything. whole: turns the report of a pass over a part into one of
         everything; None where it is."""
         started, worked = self.clock(), time.thread_time()
-        patience, before, drift = self.patience, self._before, Drift(gathered, self.patience.fights)
+        patience, before = self.patience, self._before
+        held = before.held if before is not None else lambda _operation: False
+        drift = Drift(gathered, patience.fights, held)
         # Somebody was at them: what failed may succeed now.
         patience.backoff.reset(gathered.told)
+        self._stirred |= gathered.all_kinds
+        if whole is None:
+            patience.hurry(self._stirred)
+            self._stirred = frozenset()
         first = True
 
         def ready(changes: Sequence[Operation]) -> Sequence[Operation]:
@@ -282,7 +288,7 @@ class Reconciler:
             raise
         now = self.clock()
         report = whole(report) if whole is not None else report
-        self._before = Before(desired, report.after)
+        self._before = (before or Before(desired, report.before)).then(desired, report)
         repairs, others = drift.split(report.results)
         news = patience.hear(report.results, started if whole is None else gathered.overdue, now)
         untried = patience.still_to_do(report.after.changes, report.results, now)
@@ -320,31 +326,3 @@ class Reconciler:
     def _newest(self, ledger: Ledger) -> int:
         newest = ledger.generations(1)
         return newest[0].number if newest else 0
-
-
-@dataclass(slots=True)
-class _Looking:
-    """The host, and what was seen of it last but for the many."""
-
-    host: LinuxHost
-    sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
-    epoch: str = ""
-
-    def __post_init__(self) -> None:
-        self.epoch = self.host.epoch
-
-    def observe(self, scope: Scope) -> Observed:
-        seen = self.host.observe(scope)
-        self.sightings = seen.sightings
-        return seen
-
-    def apply(
-        self, operations: Sequence[Operation], progress: Callable[[int], None]
-    ) -> list[Result]:
-        return self.host.apply(operations, progress)
-
-    def sweep(self, claims: Iterable[Claim]) -> None:
-        self.host.sweep(claims)
-
-    def settle(self, claims: Iterable[Claim]) -> None:
-        self.host.settle(claims)

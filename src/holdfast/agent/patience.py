@@ -4,7 +4,7 @@ and what others undo again and again is fought for no longer."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from holdfast.agent.backoff import Backoff
@@ -13,7 +13,7 @@ from holdfast.engine import document, narrow
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Failure, Result
 from holdfast.engine.kinds import KINDS
-from holdfast.engine.kinds.route import identity
+from holdfast.engine.kinds.route import ROUTE, identity
 from holdfast.engine.narrow import Touched
 from holdfast.engine.plan import Operation
 
@@ -26,6 +26,12 @@ Name = Key | bytes | tuple[str, object]
 
 def name_of(key: Key) -> Name:
     return identity(key) if KINDS[key.kind].bulk else key
+
+
+def kind_of(name: Name) -> str:
+    if isinstance(name, Key):
+        return name.kind
+    return name[0] if isinstance(name, tuple) else ROUTE.name
 
 
 def whole(batch: Batch) -> Name:
@@ -95,6 +101,13 @@ class Patience:
             if keys
             else None
         )
+
+    def hurry(self, kinds: Set[str]) -> None:
+        """Something of these kinds changed outside, and everything is looked at: what builds on
+        them and failed may succeed now."""
+        builds = {name for name, kind in KINDS.items() if not kinds.isdisjoint(kind.after)}
+        names: Iterable[Name] = [name for name, _ in self.backoff.due()]  # type: ignore[misc]
+        self.backoff.reset(name for name in names if kind_of(name) in builds)
 
     def waits(self, name: Name, now: float) -> bool:
         return self.backoff.waits(name, now) or self.fights.waits(name, now)

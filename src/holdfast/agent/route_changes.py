@@ -9,6 +9,7 @@ How the reconciler uses it:
 
     known = RouteChanges()
     known.remember(ground, policy, tag)          # after each full pass
+    known.left(plan)                             # after a narrow pass over anything else
     known.forget("a link changed")               # where what routes stand on changed
     few = known.begin(desired, policy, tag, hints, host, ledger)        # None: see known.doubt
     report = Pass(few.desired, few, few, policy).run(few.approve)       # FullPassNeeded: see above
@@ -29,7 +30,7 @@ from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled
 from holdfast.engine.bulk_keys import Keys
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import ROUTE, identify
 from holdfast.engine.narrow import Ground
@@ -73,6 +74,11 @@ class RouteChanges:
         for batch in found.batches:
             if isinstance(batch.keys, Keys):
                 batch.keys.prepare()
+
+    def left(self, plan: Plan) -> None:
+        """After a pass over other kinds, which saw no route: what is left to do by now."""
+        if self._base is not None:
+            self._base = replace(self._base, plan=plan)
 
     def forget(self, why: str) -> None:
         """What is known of the routes no longer holds."""
@@ -178,6 +184,12 @@ def _only_leads(operation: Operation) -> bool:
     )
 
 
+def _belies(operation: Operation, failure: Failure) -> bool:
+    """Was what is known of the routes wrong? Not where the kernel refuses to make one that is not
+    there, as nothing leads to its gateway."""
+    return operation.verb is not Verb.CREATE or failure.exists
+
+
 @dataclass(slots=True)
 class RoutePass:
     """The host and the claims of a Pass over a few routes."""
@@ -217,7 +229,7 @@ class RoutePass:
         """The report as of everything. Where `problem` says so, a full pass is to follow: it sees
         to what is left."""
         left = report.after
-        if not self.problem and report.failures:
+        if not self.problem and any(_belies(*one) for one in report.failures):
             self.problem = "routes did not become as declared"
         self.problem = self.problem or bulk_changes.is_involved(left, self.whole)
         found = self.base.after(self.whole, self.touched, left)

@@ -31,8 +31,9 @@ class Scope:
     # What is to be there under a key, for objects that have to be compared with all of it; None
     # where nothing is.
     declared: Callable[[Key], Artifact | None] = lambda _key: None
-    # Keys of routes, for people who ask about them: all of them are reported, whatever their table,
-    # metric and writer. The kernel can't pick them out, so this reads every route there is.
+    # Keys of routes, for people who ask about them: all routes there are reported, whatever their
+    # table, metric and writer, and no others. The kernel can't pick them out, so this reads every
+    # route there is.
     destinations: frozenset[bytes] = frozenset()
     # Only drivers of these kinds are asked; None: all of them.
     kinds: frozenset[str] | None = None

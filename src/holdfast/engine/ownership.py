@@ -15,6 +15,7 @@ def proof(kind: ArtifactKind, sighting: Sighting, claim: Claim | None, epoch: st
     | tag | claim            | what was claimed      | ours |
     |-----|------------------|-----------------------|------|
     | yes | any              | any                   | yes: the kernel says so |
+    | no  | any              | the kernel's cache entry now | no: nobody declared that |
     | no  | none             |                       | no |
     | no  | of another boot  |                       | no: it died with its boot |
     | no  | of this boot, another namespace |        | no: it is there, if anywhere |
@@ -28,7 +29,7 @@ def proof(kind: ArtifactKind, sighting: Sighting, claim: Claim | None, epoch: st
     """
     if sighting.tag:
         return by_tag(sighting.tag)
-    if claim is None or not in_force(claim, epoch):
+    if claim is None or not in_force(claim, epoch) or sighting.transient:
         return ""
     if claim.nonce and claim.nonce == sighting.nonce:
         return f"mark of the interrupted write in generation {claim.generation}"

@@ -17,7 +17,7 @@ from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS, route
-from holdfast.engine.observed import Observed
+from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
@@ -96,6 +96,8 @@ class Pass:
     ready: Callable[[Sequence[Operation]], Sequence[Operation]] = lambda changes: changes
     # Told what is there and what is to be done about it, before the first change.
     ahead: Callable[[Mapping[Key, Claim], Observed, Plan], None] = lambda *_seen: None
+    # By the last look, but for the many: those are too large to be kept.
+    sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
     _results: list[Result] = field(default_factory=list)
 
     def plan(self) -> Plan:
@@ -122,6 +124,7 @@ class Pass:
     def _look(self) -> tuple[dict[Key, Claim], Observed, Plan]:
         claims = self.ledger.claims()
         observed = self.host.observe(scope(self.desired, claims, self.ledger.tables()))
+        self.sightings = observed.sightings
         return claims, observed, plan(self.desired, observed, claims, self.policy)
 
     def _remember_tables(self, current: Plan) -> None:

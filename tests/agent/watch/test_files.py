@@ -100,6 +100,60 @@ def test_written_replaced_deleted_and_made_anew(tmp_path: Path) -> None:
     run(test)
 
 
+def test_something_else_in_the_place_of_a_folder(tmp_path: Path) -> None:
+    """Once it is gone there is room for the folder, and for the file in it."""
+
+    async def test() -> None:
+        file = tmp_path / "one/two/file"
+        for place in (file.parent, file.parent.parent):
+            async with watching(file) as told:
+                place.parent.mkdir(exist_ok=True)
+                place.write_text("no folder")
+                await told.of(file)
+                told.paths.clear()
+                place.unlink()
+                await told.of(file)
+                place.symlink_to(tmp_path / "nowhere")
+                await told.of(file)
+                told.paths.clear()
+                place.rename(tmp_path / "elsewhere")
+                await told.of(file)
+                (tmp_path / "elsewhere").unlink()
+            if place.parent != tmp_path:
+                place.parent.rmdir()
+
+    run(test)
+
+
+def test_mounted_over_a_folder(tmp_path: Path) -> None:
+    async def test() -> None:
+        file = tmp_path / "one/file"
+        file.parent.mkdir()
+        file.write_text("one")
+        async with watching(file) as told:
+            command = ["mount", "-t", "tmpfs", "none", str(file.parent)]
+            subprocess.run(command, check=True)
+            try:
+                await told.of(file)
+                file.write_text("two")
+                await told.of(file)
+            finally:
+                subprocess.run(["umount", str(file.parent)], check=True)
+            await told.of(file)
+            file.write_text("three")
+            await told.of(file)
+            # What is mounted elsewhere is nobody's business.
+            elsewhere = tmp_path / "two"
+            elsewhere.mkdir()
+            told.paths.clear()
+            subprocess.run([*command[:-1], str(elsewhere)], check=True)
+            subprocess.run(["umount", str(elsewhere)], check=True)
+            await asyncio.sleep(0.1)
+            assert told.paths == []
+
+    run(test)
+
+
 def test_what_the_driver_writes_is_told_like_all_else(tmp_path: Path) -> None:
     async def test() -> None:
         file = tmp_path / "file"

@@ -127,6 +127,58 @@ def test_others_routes(lan: Namespace) -> None:
     run(test)
 
 
+def test_others_that_leave_the_place_of_ours(lan: Namespace) -> None:
+    """The kernel tells of them as long as they hold it, and of nobody else's that go."""
+    ours4 = batch(template(4), [pack_key(bytes((198, 51, 100, 0)), 24)])
+    ours6 = batch(template(6), [pack_key(bytes.fromhex("20010db80005") + bytes(10), 48)])
+    intents = tuple(BulkIntent("RouteList/all", one, "router.yaml:1:1") for one in (ours4, ours6))
+    what = followed(Desired(intents), (), TAG)
+    near = ("203.0.113.0/24", "198.51.0.0/16")
+    near6 = ("2001:db8:6::/48", "2001:db9:5::/48")
+    places = {Key("route", PREFIX), Key("route", PREFIX6)}
+    many = {Key("route", f"10.0.{number}.0/24") for number in range(20)}
+
+    def come_and_go(*prefixes: str) -> None:
+        for prefix in prefixes:
+            lan.ip(f"route add {prefix} dev lan0 proto static")
+            lan.ip(f"route del {prefix} dev lan0 proto static")
+
+    async def test() -> None:
+        async with watching(what=what) as (watch, heard):
+            come_and_go(PREFIX, PREFIX6, *near, *near6)
+            await nothing_but_the_mark(lan, heard)
+            watch.taken(places)
+            # It may be gone by now: looked at once, not each time that somebody says so.
+            assert {hint.identity for hint in heard.hints} == {
+                identity(PREFIX),
+                identity(PREFIX6, metric=1024),
+            }
+            heard.hints.clear()
+            watch.taken(places)
+            before = watch.counts.heard
+            come_and_go(*near, *near6)
+            await nothing_but_the_mark(lan, heard)
+            assert watch.counts.heard == before + 2  # of the mark
+            come_and_go(PREFIX, PREFIX6)
+            for found in (identity(PREFIX), identity(PREFIX6, metric=1024)):
+                hint = await heard.next()
+                assert (hint.identity, hint.gone) == (found, True)
+            # Of more of them than can be told apart, all that go are told of.
+            watch.taken({*places, *many})
+            heard.hints.clear()
+            before = watch.counts.heard
+            come_and_go(*near, *near6)
+            await nothing_but_the_mark(lan, heard)
+            assert watch.counts.heard == before + 6
+            come_and_go(PREFIX6)
+            assert (await heard.next()).gone
+            watch.taken(set())
+            come_and_go(PREFIX, PREFIX6)
+            await nothing_but_the_mark(lan, heard)
+
+    run(test)
+
+
 def test_default_route_of_others_is_a_fact(lan: Namespace) -> None:
     async def test() -> None:
         async with watching() as (_, heard):

@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import errno
 import os
+import select
 import stat
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +22,7 @@ from holdfast.agent.watch.fanotify import Fanotify
 from holdfast.agent.watch.hint import Writer, command_of, named
 from holdfast.errors import DriverError
 
+_MOUNTS = "/proc/self/mountinfo"
 _READ_AT_ONCE = 1 << 16
 _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO = 0x4, 0x8, 0x40, 0x80
 _CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x100, 0x200, 0x400, 0x800
@@ -29,10 +31,10 @@ _ONLY_FOLDERS = 0x01000000
 _NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _EVENT = struct.Struct("=iIII")
 
-# A folder with files that matter; one in which another is to appear; any of these and those above
-# them, which may go or be moved away.
+# A folder with files that matter; one in which another is to appear, for which something else may
+# have to go; any of these and those above them, which may go or be moved away.
 _IN_IT = _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
-_APPEARING = _CREATE | _MOVED_TO
+_APPEARING = _CREATE | _MOVED_TO | _DELETE | _MOVED_FROM
 _ITSELF = _DELETE_SELF | _MOVE_SELF
 _SELF = "."  # as fanotify names the folder itself
 # How often folders may come and go while they are being watched.
@@ -63,12 +65,20 @@ class FileWatch:
         self._watched: dict[int, set[Path]] = {}  # two ways may lead to one folder, by a link
         self._fanotify = Fanotify.open()
         self._marked: dict[bytes, set[Path]] = {}  # folders that it tells of, by handle
+        self._mounted = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+        # The list can always be read, so that its change is not what the loop would wait for.
+        self._mounts = select.epoll()
+        self._mounts.register(self._mounted, select.EPOLLPRI)
         self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._mounts, self._covered)
         self._loop.add_reader(self._descriptor, self._read)
         if self._fanotify is not None:
             self._loop.add_reader(self._fanotify, self._read_fanotify)
 
     def close(self) -> None:
+        self._loop.remove_reader(self._mounts)
+        self._mounts.close()
+        os.close(self._mounted)
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
         if self._fanotify is not None:
@@ -195,6 +205,11 @@ class FileWatch:
                 moved |= self._happened(folder / event.name, event.mask, writer, changed)
         self._tell(moved, changed)
 
+    def _covered(self) -> None:
+        """Something was mounted or unmounted: a folder may be another one now."""
+        self._mounts.poll(0)
+        self._tell(True, {})
+
     def _tell(self, moved: bool, changed: Changed) -> None:
         if moved:
             self._follow(changed)
@@ -206,12 +221,13 @@ class FileWatch:
         moved = False
         if self._matters(path) and _is_change(path, mask):
             for asked in self._ways.get(path, {path}):
-                before = changed.setdefault(asked, writer)
-                if before is not None and before.pid == os.getpid():
-                    changed[asked] = writer  # whoever else did it prevails
+                _put(asked, writer, changed)
             moved = path in self._links or path.is_symlink()  # it leads elsewhere now
         if mask & _APPEARING:
-            moved |= any(path == one or path in one.parents for one in self._names)
+            for folder in self._names:
+                if path == folder or path in folder.parents:
+                    moved = True
+                    self._all_of(folder, changed)
         return moved
 
     def _matters(self, path: Path) -> bool:
@@ -224,16 +240,27 @@ class FileWatch:
         before = self._places()
         self._arrange()
         after = self._places()
-        for folder, names in self._names.items():
+        for folder in self._names:
             if before.get(folder) != after.get(folder):
-                for name in names:
-                    changed.update(dict.fromkeys(self._ways[folder / name]))
-                if folder in self._whole:
-                    changed[folder] = None
+                self._all_of(folder, changed)
+
+    def _all_of(self, folder: Path, changed: Changed) -> None:
+        """Whoever made a folder, others may have put files into it before it was watched."""
+        for name in self._names[folder]:
+            for asked in self._ways[folder / name]:
+                _put(asked, None, changed)
+        if folder in self._whole:
+            _put(folder, None, changed)
 
     def _places(self) -> dict[Path, int]:
         """The kernel gives a number to no second folder."""
         return {path: number for number, paths in self._watched.items() for path in paths}
+
+
+def _put(path: Path, writer: Writer | None, changed: Changed) -> None:
+    before = changed.setdefault(path, writer)
+    if before is not None and before.pid == os.getpid():
+        changed[path] = writer  # whoever else did it prevails
 
 
 def _places(path: Path) -> Iterator[Path]:

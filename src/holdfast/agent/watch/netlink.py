@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
 from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, RouteTemplate
+from holdfast.engine.kinds.route import identity as route_identity
 from holdfast.engine.kinds.route import scope as route_scope
 from holdfast.engine.kinds.rule import RULE
 from holdfast.errors import DriverError
@@ -52,6 +53,8 @@ _IFA_CACHEINFO, _NDA_DST = 6, 1
 _NEAR = frozenset({"link", "host"})
 _CLONED = 0x200  # a route that the kernel made of another for one destination
 
+# More places than this are not told one by one.
+_MANY = 1000
 # Messages taken at once, so that the rest of the daemon gets its turn.
 _AT_ONCE = 1000
 # Messages that each come alone cost a wakeup each. Where many of them are about nothing of ours,
@@ -84,6 +87,9 @@ class NetlinkWatch:
         self._ports = ports
         self._settings = settings
         self._followed = Followed(tag, protocols=frozenset({tag}))
+        self._taken: Set[Key] = frozenset()  # by others, of routes and neighbours
+        self._places: frozenset[bytes] | None = frozenset()  # that routes of others' may leave
+        self._leaving = False  # neighbours may do so
         self._own: frozenset[int] = frozenset()
         self._replaced = False  # by what is being heard
         self._writers: dict[int, Writer | None] = {}
@@ -116,10 +122,28 @@ class NetlinkWatch:
         self._followed = what
         self._filter()
 
+    def taken(self, keys: Set[Key]) -> None:
+        """Others have something of theirs in these places of ours: that it goes is told, too."""
+        routes = {key for key in keys if key.kind == ROUTE.name}
+        neighbours = {key for key in keys if key.kind == NEIGHBOUR.name}
+        fresh, self._taken = (routes | neighbours) - self._taken, routes | neighbours
+        self._leaving = bool(neighbours)
+        self._places = frozenset(map(_destination, routes)) if len(routes) <= _MANY else None
+        self._filter()
+        # It may have gone before the kernel was asked to tell of it.
+        if len(fresh) > _MANY:
+            for kind in {key.kind for key in fresh}:
+                self._told(Hint(kind))
+            return
+        for key in fresh:
+            name = (None, route_identity(key)) if key in routes else (key, None)
+            self._told(Hint(key.kind, *name))
+
     def _filter(self) -> None:
         self._own = frozenset(self._ports())
         what = self._followed
-        self._sock.filter(Wanted(what.protocols, self._own, what.untagged_neighbours))
+        neighbours = what.untagged_neighbours or self._leaving
+        self._sock.filter(Wanted(what.protocols, self._own, neighbours, self._places))
 
     def _read(self) -> None:
         if frozenset(self._ports()) != self._own:
@@ -190,8 +214,8 @@ class NetlinkWatch:
         return self._writers[port]
 
     def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
-        """Of others' routes those alone that replaced one of ours, came beside one or have a leg
-        with one. One that leaves room for ours is found by the next look."""
+        """Of others' routes those alone that replaced one of ours, came beside one, have a leg with
+        one or leave room for one."""
         if port in self._own or attributes.to_int(body[8:12]) & _CLONED:
             return
         tagged = protocol_of(body) == self._followed.tag
@@ -250,6 +274,12 @@ class NetlinkWatch:
         """Which one is not worth finding out: they are read."""
         self._settings()
         return iter(())
+
+
+def _destination(key: Key) -> bytes:
+    """Of a route, as a packed address."""
+    found = route_identity(key)
+    return found[-4 if found[0] == 4 else -16 :]
 
 
 def identity_of(body: bytes) -> bytes:

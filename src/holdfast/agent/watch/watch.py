@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from pathlib import Path
 
 from holdfast.agent.watch import services
@@ -16,6 +16,7 @@ from holdfast.agent.watch.netlink import NetlinkWatch
 from holdfast.agent.watch.nft import NftWatch
 from holdfast.agent.watch.services import ServiceWatch
 from holdfast.agent.watch.settings import HostnameWatch, SysctlWatch
+from holdfast.agent.watch.wireguard import WireGuardWatch
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result
@@ -56,6 +57,7 @@ class Watch:
         self._unwatched: list[str] = []
         self._settings = SysctlWatch(self._tell)
         self._hostname = HostnameWatch(self._tell)
+        self._wireguard = WireGuardWatch(self._tell)
         self._files = FileWatch(self._file, lambda: self._tell(Hint()))
         self._services = ServiceWatch(self._tell)
         self._netlink = NetlinkWatch(self._tell, tag, ports, self._settings.hurry)
@@ -80,6 +82,7 @@ class Watch:
             if one is not None:
                 one.close()
         self._hostname.close()
+        self._wireguard.close()
 
     def follow(
         self, desired: Desired, claims: Iterable[Claim], tag: int, config: Iterable[Path] = ()
@@ -92,7 +95,12 @@ class Watch:
             self._nft.follow(what.keys)
         self._settings.follow(what.keys)
         self._services.follow(what.keys)
+        self._wireguard.follow(what.keys)
         return self._follow_files(what.keys, frozenset(config))
+
+    def taken(self, keys: Set[Key]) -> None:
+        """Places of ours in which a look found something of others': when that goes is told."""
+        self._netlink.taken(keys)
 
     def wrote(self, results: Iterable[Result]) -> None:
         """What a pass has done: of settings, nothing tells whose a change was."""

@@ -79,7 +79,8 @@ class FewRoutes:
         expected: dict[bytes, set[bytes]] = {identity: set() for identity in self._there}
         seen = self._sighting()
         for batch in wanted:
-            for key, body in zip(batch.keys, _packed(seen, batch), strict=True):
+            # None of those whose link is gone, or whose gateway nothing leads to, can be there.
+            for key, body in zip(batch.keys, seen.pack(batch) or (), strict=False):
                 expected[batch.scope + key].add(body)
         strange: set[bytes] = set()
         for one in told or ():

@@ -10,11 +10,11 @@ import ctypes
 import socket
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from holdfast.host.netlink.route_codec import RTA_MULTIPATH, RTM_DELROUTE, RTM_NEWROUTE
+from holdfast.host.netlink.route_codec import HEAD, RTA_MULTIPATH, RTM_DELROUTE, RTM_NEWROUTE
 from holdfast.host.netlink.socket import EXCL
 
 RTM_NEWNEIGH, RTM_DELNEIGH = 28, 29
@@ -31,6 +31,9 @@ _LOW, _HIGH = (0, 1) if sys.byteorder == "little" else (1, 0)
 _TYPE, _FLAGS_HIGH, _PORT = 4 + _LOW, 6 + _HIGH, 12
 # Of a route (rtmsg) and a neighbour (ndmsg), behind the netlink header.
 _FAMILY, _PREFIX_LENGTH, _PROTOCOL, _NEIGHBOUR_STATE, _ATTRIBUTES = 16, 17, 21, 24 + _LOW, 28
+_DESTINATION = 16 + HEAD + 4
+# Places more than this are not told apart: each is looked for in every message, one by one.
+_MOST_PLACES = 16
 
 _LOAD_BYTE, _LOAD_WORD, _LOAD_BYTE_AT_X = 0x30, 0x20, 0x50
 _LOAD_NUMBER, _LOAD_X_NUMBER, _A_TO_X = 0x00, 0x01, 0x07
@@ -54,13 +57,14 @@ class Wanted:
     Routes: those with one of `protocols`; default routes, which facts are made of; new ones that
     replaced one or came beside one (the kernel says EXCL of all others, whatever was asked of it),
     which may be ours; and IPv6 ones with several legs, of which one may be ours, for the kernel
-    tells the protocol of one leg alone.
+    tells the protocol of one leg alone. Of those that go, the ones at `places`, which others hold.
     Neighbours: those with one of `protocols`, and lasting ones; `neighbours` lets all through.
     """
 
     protocols: frozenset[int]
     ports: frozenset[int] = frozenset()  # of ours: our own changes to both are no news
     neighbours: bool = False
+    places: frozenset[bytes] | None = frozenset()  # packed addresses of destinations; None: all
 
 
 def attach(sock: socket.socket, wanted: Wanted) -> None:
@@ -85,9 +89,11 @@ def program(wanted: Wanted) -> bytes:
         _Step(_LOAD_BYTE, _PREFIX_LENGTH),
         _Step(_IF_EQUAL, 0, "take"),
         _Step(_LOAD_BYTE, _TYPE),
-        _Step(_IF_EQUAL, RTM_NEWROUTE, "", "legs"),
+        _Step(_IF_EQUAL, RTM_NEWROUTE, "", "gone"),
         _Step(_LOAD_BYTE, _FLAGS_HIGH),
-        _Step(_IF_ANY_BIT, EXCL >> 8, "", "take"),
+        _Step(_IF_ANY_BIT, EXCL >> 8, "legs", "take"),
+        "gone",
+        *_at(wanted.places),
         "legs",
         _Step(_LOAD_BYTE, _FAMILY),
         _Step(_IF_EQUAL, socket.AF_INET6, "", "drop"),
@@ -119,6 +125,27 @@ def program(wanted: Wanted) -> bytes:
 def _drop_own(ports: Iterable[int]) -> list[_Step]:
     swapped = (int.from_bytes(port.to_bytes(4, sys.byteorder), "big") for port in sorted(ports))
     return [_Step(_LOAD_WORD, _PORT), *(_Step(_IF_EQUAL, one, "drop") for one in swapped)]
+
+
+def _at(places: frozenset[bytes] | None) -> Iterator[_Step | str]:
+    """Of an IPv6 destination the first half will do: whoever reads the message sees the rest."""
+    if places is None or len(places) > _MOST_PLACES:
+        yield _Step(_JUMP, 0, "take")
+    elif places:
+        yield _Step(_LOAD_BYTE, _FAMILY)
+        yield _Step(_IF_EQUAL, socket.AF_INET6, "six")
+        yield _Step(_LOAD_WORD, _DESTINATION)
+        for place in sorted(one for one in places if len(one) == 4):
+            yield _Step(_IF_EQUAL, int.from_bytes(place, "big"), "take")
+        yield _Step(_JUMP, 0, "drop")
+        yield "six"
+        for place in sorted({one[:8] for one in places if len(one) == 16}):
+            other = f"other than {place.hex()}"
+            yield _Step(_LOAD_WORD, _DESTINATION)
+            yield _Step(_IF_EQUAL, int.from_bytes(place[:4], "big"), "", other)
+            yield _Step(_LOAD_WORD, _DESTINATION + 4)
+            yield _Step(_IF_EQUAL, int.from_bytes(place[4:], "big"), "take")
+            yield other
 
 
 def _find(attribute: int) -> tuple[_Step, ...]:
