@@ -183,3 +183,30 @@ def test_nothing_is_lost_while_another_holds_the_ledger(
     read = configuration.read(again=False)
     assert [event.kind for event in read.events] == ["part-accepted"]
     assert read.said == (f"{configuration.file} read: 2 resources",)
+
+
+def test_a_clock_that_was_set_back_brings_back_what_is_not_over(
+    configuration: Configuration, clock: Clock
+) -> None:
+    put(configuration, part("Owner/ci", ROUTE, lasts=60))
+    clock.now = NOW + 3600
+    configuration.read(again=True)
+    assert "IPv4Route/a" not in ids(configuration)
+    clock.now = NOW + 1
+    assert "IPv4Route/a" in ids(configuration)
+
+
+def test_what_could_not_be_recorded_is_merged_again(
+    configuration: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration.read(again=True)
+    put(configuration, part("Owner/ci", ROUTE))
+    with monkeypatch.context() as full:
+        full.setattr(Ledger, "put_note", lambda *_: _raise(LedgerError("disk full")))
+        with pytest.raises(LedgerError):
+            configuration.read(again=False)
+    assert "IPv4Route/a" in ids(configuration)
+
+
+def _raise(error: Exception) -> None:
+    raise error

@@ -78,6 +78,14 @@ def test_confirmed(holdfast: Holdfast, router: Namespace) -> None:
         daemon.wait_for("read: ")
         holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
         changed = settled(holdfast, router)
+        looked = holdfast.ok("plan")
+        assert looked.err.startswith("generation 2 waits to be confirmed until ")
+        assert looked.out.startswith("Plan: nothing to do")
+        told = holdfast.ok("status", "-o", "json").json["trial"]
+        assert (told["generation"], told["state"]) == (2, "open")
+        refused = holdfast.run("apply", "--yes")
+        assert refused.code == 4
+        assert "nothing was touched: generation 2 waits to be confirmed until" in refused.err
         done = holdfast.ok("confirm")
         candidate = holdfast.folder / "candidate.yaml"
         assert done.out.splitlines()[1] == f"{candidate} took the place of {served}."

@@ -157,6 +157,45 @@ def test_one_bad_source_stops_nothing(place: Place, daemon: Daemon) -> None:
     daemon.signal(signal.SIGHUP)
     daemon.wait_for("read again")
     assert daemon.said().count("Owner/bad#1 is rejected") == before, "it is said once"
+    place.put({"kind": "Bogus"}, source="Owner/bad")
+    until(lambda: "Owner/bad#2 is rejected" in holdfast(place, "status"), "the newer one")
+    assert "Owner/bad#2 is rejected" not in daemon.said(), "the same again is no news"
+
+
+def test_a_part_that_nobody_thought_of_stops_nothing(place: Place, daemon: Daemon) -> None:
+    place.put({"kind": ["a"]}, source="Owner/bad")
+    daemon.wait_for("Owner/bad#1 is rejected")
+    place.namespace.ip("route del 10.1.0.0/16")
+    place.leads_to("192.0.2.2")
+    assert "kind: " in holdfast(place, "dynamic", "list")
+
+
+def test_a_bad_update_takes_nothing_away(place: Place, daemon: Daemon) -> None:
+    """What is in use stays in use, with another daemon as well, until its own end."""
+    place.put(APP)
+    place.leads_to("192.0.2.9")
+    place.put(APP, {"kind": "Bogus"})
+    daemon.wait_for("Owner/ci#2 is rejected")
+    daemon.wait_for("Owner/ci#1 stays in force until 20")
+    listed = holdfast(place, "dynamic", "list")
+    assert re.search(r"Owner/ci +2 +Rejected", listed)
+    assert re.search(r"Owner/ci +1 +Active", listed)
+    assert "masked by Owner/ci#1 until 20" in holdfast(place, "status")
+    daemon.signal(signal.SIGKILL)
+    daemon.process.wait()
+    place.namespace.ip("route del 10.1.0.0/16")
+    with serve(place.root, place.file) as again:
+        place.leads_to("192.0.2.9")
+        assert place.kinds() == ["part-accepted", "mask-applied", "part-rejected"]
+        good = raw("IPv4Route", "app", {"destination": "10.1.0.0/16", "gateway": "192.0.2.8"})
+        place.put(good)
+        place.leads_to("192.0.2.8")
+        place.put({"kind": "Bogus"}, lasts=None)
+        again.wait_for("Owner/ci#3 stays in force")
+        with Ledger.open(place.paths, command="test", wait=20) as ledger:
+            sources.withdraw(ledger, "Owner/ci")
+        place.leads_to("192.0.2.2")
+        assert again.end() == 0
 
 
 def test_many_routes_of_a_part_go_when_it_is_over(place: Place, daemon: Daemon) -> None:

@@ -151,3 +151,33 @@ def test_an_event_triggers_one_and_it_is_told_what_its_context_names(
         assert (shown["kind"], shown["name"]) == ("IPv4StaticAddress", "wan")
         assert shown["spec"] == {"interface": "wan", "address": "192.0.2.1/24"}
         assert daemon.end() == 0
+
+
+SPEAKER = PLUGIN.replace("name: lab}", "name: speaker}").replace("/opt/lab", "/opt/speaker")
+SPEAKS = """\
+#!/usr/bin/env python3
+import json
+print(json.dumps({"status": {"ttl": "5m", "events": [
+    {"type": "moved", "message": "away", "attributes": {"to": "b"}}]}}))
+"""
+
+
+def test_what_one_plugin_tells_triggers_another(netns: Namespace, root: Path) -> None:
+    netns.veth("wan0", "far0")
+    (root / "opt/heard").mkdir(parents=True)
+    (root / "opt/heard").chmod(0o777)
+    for name, text in (("listener", WRITES_DOWN), ("speaker", SPEAKS)):
+        (root / "opt" / name).write_text(text)
+        (root / "opt" / name).chmod(0o755)
+    file = root / "router.yaml"
+    speaker = SPEAKER.replace("pluginRef: lab", "pluginRef: speaker")
+    file.write_text(
+        document(ROUTER) + LISTENER.replace("topic: repaired", "topic: plugin-said") + speaker
+    )
+    heard = root / "opt/heard/request"
+    with serve(root, file) as daemon:
+        until(lambda: heard.exists() and heard.read_text().endswith("}"), daemon.said())
+        (event,) = json.loads(heard.read_text())["spec"]["events"]
+        assert event["attributes"]["subject"] == "Plugin/speaker"
+        assert event["attributes"]["attributes"] == {"to": "b"}
+        assert daemon.end() == 0

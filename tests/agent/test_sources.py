@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import merge_events, sources
+from holdfast.agent import merge_events, part_checks, sources
 from holdfast.agent.sources import Sources
 from holdfast.config.part import Part
 from holdfast.errors import ConfigError, HoldfastError, LedgerError
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_refused_and_noted(
 
 
 def test_a_clock_that_is_a_little_ahead(ledger: Ledger) -> None:
-    put(ledger, part("Owner/ci", observed=NOW + sources.SKEW_S))
+    put(ledger, part("Owner/ci", observed=NOW + part_checks.SKEW_S))
     assert len(ledger.parts()) == 1
 
 
@@ -124,9 +124,30 @@ def test_only_so_many_sources(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sources, "MOST_SOURCES", 2)
     put(ledger, part("Owner/a"))
     put(ledger, part("Owner/b"))
-    with pytest.raises(ConfigError, match="there are 2 sources already"):
+    with pytest.raises(ConfigError, match="2 sources contribute already: withdraw one"):
         put(ledger, part("Owner/c"))
     put(ledger, part("Owner/b", generation=2))
+
+
+def test_a_source_that_is_over_makes_room_for_another(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MOST_SOURCES", 3)
+    for name, lasts in (("Owner/a", 20.0), ("Owner/b", 10.0), ("Owner/c", None)):
+        put(ledger, part(name, lasts=lasts))
+    sources.put(ledger, part("Owner/d", observed=NOW + 30), NOW + 30)
+    kept = [source for source, _, _ in ledger.part_index()]
+    assert kept == ["Owner/a", "Owner/c", "Owner/d"], "the one that was over the longest went"
+
+
+def test_those_who_are_refused_leave_no_more_than_so_many_notes(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "MOST_SOURCES", 3)
+    for number in range(5):
+        with pytest.raises(ConfigError):
+            put(ledger, part(f"Owner/n{number}", observed=NOW + 99))
+    assert list(sources.refusals(ledger)) == ["Owner/n2", "Owner/n3", "Owner/n4"]
 
 
 def test_withdrawn_is_over_and_its_generations_go_on(ledger: Ledger) -> None:
@@ -165,7 +186,7 @@ def test_who_is_awaited_after_a_start(ledger: Ledger, paths: Paths, startup: Rou
     start = NOW + 61  # the ttl of the plugins' sources is over, if not what the parts said
 
     def awaited(known: Sources, moment: float) -> tuple[str, ...]:
-        return known.awaited(merge(startup, known.read(), moment))
+        return known.awaited(known.read().merge(startup, moment))
 
     by_run, by_part = Sources(paths), Sources(paths)
     for known in (by_run, by_part):
@@ -183,13 +204,13 @@ def test_who_is_awaited_after_a_start(ledger: Ledger, paths: Paths, startup: Rou
 
 def test_parts_are_read_again_only_when_there_are_others(ledger: Ledger, paths: Paths) -> None:
     known = Sources(paths)
-    assert known.read() == ()
+    assert known.read().parts == ()
     put(ledger, part("Owner/ci", ROUTE))
     first = known.read()
-    assert [one.ref for one in first] == ["Owner/ci#1"]
+    assert [one.ref for one in first.parts] == ["Owner/ci#1"]
     assert known.read() is first
     sources.withdraw(ledger, "Owner/ci", NOW)
-    assert known.read()[0].expires == NOW
+    assert known.read().parts[0].expires == NOW
 
 
 def test_a_ledger_that_cannot_be_read_is_not_an_empty_one(paths: Paths) -> None:
@@ -229,3 +250,56 @@ def test_events_tell_changes_once(ledger: Ledger, startup: Router) -> None:
         ("mask-ignored", "Owner/ci"),
     ]
     assert told(ledger, startup, replace(ignored, generation=7)) == []
+
+
+def test_a_rejected_part_is_no_news_because_others_say_the_same_again(
+    ledger: Ledger, startup: Router
+) -> None:
+    """The reason names the other part, with its generation."""
+    first, second = part("Owner/a", ROUTE), part("Owner/b", ROUTE)
+    assert ("part-rejected", "Owner/b") in told(ledger, startup, first, second)
+    assert told(ledger, startup, replace(first, generation=2), second) == []
+
+
+def accepted(ledger: Ledger, startup: Router, at: float = NOW) -> list[str]:
+    """As the daemon does it: merge what counts, and note what is in force."""
+    merged = sources.stored(ledger).merge(startup, at)
+    sources.accept(ledger, merged)
+    merge_events.record(ledger, merged)
+    return [one.ref for one in merged.active]
+
+
+def test_what_was_in_force_stays_while_the_newest_is_rejected(
+    ledger: Ledger, startup: Router
+) -> None:
+    put(ledger, part("Owner/ci", ROUTE))
+    assert accepted(ledger, startup) == ["Owner/ci#1"]
+    for number in range(2, 20):  # more than are kept to look back at
+        put(ledger, part("Owner/ci", {"kind": f"Bogus{number}"}, generation=number, lasts=200))
+        assert accepted(ledger, startup) == ["Owner/ci#1"]
+    assert len(ledger.parts()) == 11
+    assert accepted(ledger, startup, NOW + 299) == ["Owner/ci#1"], "also once the other is over"
+    assert accepted(ledger, startup, NOW + 300) == []
+    kinds = [event.kind for event in ledger.events()]
+    assert kinds.count("part-ended") == 1
+    assert "Owner/ci#1 stays in force until" in str(ledger.events())
+
+
+def test_a_withdrawn_source_has_nothing_that_could_stay(ledger: Ledger, startup: Router) -> None:
+    put(ledger, part("Owner/ci", ROUTE, lasts=None))
+    accepted(ledger, startup)
+    put(ledger, part("Owner/ci", {"kind": "Bogus"}, generation=2, lasts=None))
+    assert accepted(ledger, startup) == ["Owner/ci#1"]
+    sources.withdraw(ledger, "Owner/ci", NOW)
+    assert accepted(ledger, startup) == []
+    put(ledger, part("Owner/ci", {"kind": "Bogus"}, generation=3, lasts=None))
+    assert accepted(ledger, startup) == []
+
+
+def test_what_says_the_same_again_is_in_force_at_once(ledger: Ledger, startup: Router) -> None:
+    """Also if the next, bad one comes before it was ever merged."""
+    put(ledger, part("Owner/ci", ROUTE, lasts=100))
+    accepted(ledger, startup)
+    put(ledger, part("Owner/ci", ROUTE, generation=2, lasts=200))
+    put(ledger, part("Owner/ci", {"kind": "Bogus"}, generation=3, lasts=300))
+    assert accepted(ledger, startup, NOW + 150) == ["Owner/ci#2"]

@@ -116,7 +116,10 @@ def test_what_was_reverted_is_not_applied_again(file: Path, root: Path) -> None:
     latch(paths, file)
     loaded = startup.read()
     assert loaded.router is first
-    said = f"{file} was reverted (no answer) and is not applied again by itself"
+    said = (
+        f"{file} was reverted (generation 2: no answer) and is not applied again by itself;"
+        " `holdfast apply` applies it all the same"
+    )
     assert loaded.trouble == f"{said}: the last good one stays in force"
     anew = Startup(paths, file).read()
     assert anew.trouble == f"{said}: generation 1 of the ledger is in force"

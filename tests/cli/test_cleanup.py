@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from holdfast.cli import main
+from tests.cli import confirm_scene as scene
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.namespace import Namespace
 
@@ -59,3 +63,21 @@ def test_nobody_to_be_asked(holdfast: Holdfast, wan: Namespace) -> None:
     done = holdfast.run("cleanup", str(file))
     assert done.code == 4
     assert "192.0.2.1/24" in wan.ip("-o address")
+
+
+@pytest.mark.parametrize("stage", range(4))
+def test_killed_in_the_middle_it_is_gone_on_with(
+    holdfast: Holdfast, wan: Namespace, stage: int
+) -> None:
+    before = wan.ip("route show"), wan.ip("rule show"), wan.ip("-br link show type bridge")
+    lan = ("Interface", "lan", "{ifname: lan0, type: bridge, adminUp: true}")
+    inner = ("IPv4StaticAddress", "lan", "{interface: lan, address: 10.7.0.1/24}")
+    rule = ("RoutingRule", "a", "{priority: 1000, from: 10.9.0.0/16, table: 100}")
+    file = holdfast.declare(WAN, WAN_ADDRESS, lan, inner, rule, route("a", "10.1.0.0/16"))
+    holdfast.ok("apply", str(file), "--yes")
+    words = ["--root", str(holdfast.root), "cleanup", str(file), "--yes"]
+    scene.killed_at_stage(stage, lambda: main.run(words))
+    for _ in range(2):
+        holdfast.ok("cleanup", str(file), "--yes")
+        after = wan.ip("route show"), wan.ip("rule show"), wan.ip("-br link show type bridge")
+        assert after == before

@@ -32,6 +32,10 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference"
         ("forget",),
         ("ledger", "bogus"),
         ("apply", "--wait", "-1"),
+        ("generations", "show", "0"),
+        ("generations", "show", "99999999999999999999"),
+        ("rollback", "--to", "99999999999999999999"),
+        ("events", "--after", "99999999999999999999"),
         ("completion", "tcsh"),
     ],
 )
@@ -40,6 +44,26 @@ def test_a_wrong_command_line_is_64(holdfast: Holdfast, words: tuple[str, ...]) 
     assert done.code == Exit.USAGE
     assert done.out == ""
     assert "Usage: holdfast" in done.err
+
+
+@pytest.mark.usefixtures("wan")
+def test_in_a_folder_that_is_gone(holdfast: Holdfast) -> None:
+    """As of a shell that stayed in it. What is named by a whole path is found all the same."""
+    file, gone = holdfast.declare(WAN), holdfast.folder / "gone"
+    holdfast.ok("apply", str(file), "--yes")
+    script = f'cd {gone} && rmdir {gone} && exec "$@"'
+    for words, code in ((("status", str(file)), 0), (("status", "router.yaml"), 1)):
+        gone.mkdir()
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *holdfast.arguments(*words)],
+            env=holdfast.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_the_nearest_command_is_suggested(holdfast: Holdfast) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
+from holdfast.agent.confirm import deadline
 from holdfast.cli import main
+from holdfast.errors import LedgerError
+from holdfast.host.host import LinuxHost
+from holdfast.resources.moments import parse_moment
+from holdfast.state.confirmations import Confirmation
 from tests.cli import confirm_scene as scene
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.namespace import Namespace
@@ -129,3 +136,74 @@ def test_the_first_apply_of_all(holdfast: Holdfast, wan: Namespace) -> None:
     holdfast.ok("rollback")
     assert (wan.ip("-br addr show dev wan0"), wan.ip("-4 route show table all")) == empty
     assert scene.claims(holdfast) == {}
+
+
+@pytest.mark.usefixtures("wan")
+def test_a_trial_that_could_not_begin_is_one_the_next_time(holdfast: Holdfast) -> None:
+    """The generation that was begun for it is not in force: nothing of it was ever applied."""
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
+    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.2.0.0/16"), file="candidate.yaml")
+    runs = holdfast.root / "run/holdfast"
+    assert not runs.exists()
+    runs.parent.mkdir(exist_ok=True)
+    runs.write_text("in the way of the keeper's log")
+    words = ("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    refused = holdfast.run(*words)
+    assert refused.code == 4
+    assert "nothing was touched: nobody could be left to keep the deadline" in refused.err
+    runs.unlink()
+    done = holdfast.ok(*words)
+    assert "waits until" in done.err
+    assert scene.waiting(holdfast.root)
+    told = holdfast.run("status", "router.yaml", "-o", "json").json["trial"]
+    assert (told["generation"], told["state"], told["lifelines"]) == (2, "open", [])
+    assert parse_moment(told["deadline"]) > time.time() + 3000
+    holdfast.ok("rollback")
+    assert holdfast.ok("status", "router.yaml", "-o", "json").json["trial"] is None
+
+
+def test_what_others_hold_by_then_is_named_and_left_to_them(
+    holdfast: Holdfast, wan: Namespace
+) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
+    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.2.0.0/16"), file="candidate.yaml")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    wan.ip("route add 10.1.0.0/16 via 192.0.2.9 proto static")
+    left = "route 10.1.0.0/16: it is held by protocol static"
+    done = holdfast.ok("rollback")
+    assert done.out.endswith(f"`holdfast rollback`; not brought back: {left}.\n")
+    (event,) = holdfast.ok("events", "--kind", "reverted", "-o", "json").json["events"]
+    assert event["message"].endswith(f"; not brought back: {left}")
+    assert "via 192.0.2.9" in wan.ip("route show 10.1.0.0/16")
+
+
+@pytest.mark.usefixtures("wan")
+def test_a_pass_that_ends_in_the_middle_says_that_it_waits(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
+
+    def full(*_arguments: object) -> None:
+        raise LedgerError("no space left")
+
+    monkeypatch.setattr(LinuxHost, "apply", full)
+    words = ["apply", str(file), "--yes", "--confirm-within", "1h"]
+    assert main.run(["--root", str(holdfast.root), *words]) == 5
+    said = capfd.readouterr().err.splitlines()
+    assert said[0].startswith("Generation 1 waits until ")
+    assert said[1] == "holdfast: no space left"
+    holdfast.ok("rollback")
+
+
+def test_a_deadline_of_another_day_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    monkeypatch.setattr(deadline, "remaining", lambda _waiting: 3600.0)
+    waiting = cast(Confirmation, None)
+    for now, said in ((1780056000, "13:00:00"), (1780097000, "2026-05-30 00:23:20")):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        assert deadline.until(waiting) == said
+    monkeypatch.undo()
+    time.tzset()

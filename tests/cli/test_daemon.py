@@ -44,6 +44,18 @@ COMMANDS = (
     ("dynamic", "diff"),
     ("dynamic", "withdraw", "Owner/nobody"),
     ("confirm",),
+    ("generations",),
+    ("generations", "-o", "yaml"),
+    ("generations", "show", "1"),
+    ("generations", "show", "1", "-o", "json"),
+    ("generations", "show", "99"),
+    ("generations", "show", "99999999999999999999"),
+    ("generations", "diff", "1"),
+    ("generations", "diff", "1", "99"),
+    ("generations", "diff", "1", "-o", "json"),
+    ("rollback", "--yes"),
+    ("rollback", "--to", "99", "--yes"),
+    ("rollback", "--to", "1"),
     ("plugin", "list"),
     ("plugin", "list", "-o", "json"),
     ("plugin", "run", "nope"),
@@ -58,6 +70,8 @@ COMMANDS = (
     ("events", "-o", "json"),
     ("events", "--kind", "created"),
     ("events", "--after", "100000"),
+    ("events", "--after", "99999999999999999999"),
+    ("events", "--last", "99999999999999999999"),
 )
 
 

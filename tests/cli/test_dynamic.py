@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from holdfast.agent.stories.moments import moment
 from holdfast.config.part import Part
 from holdfast.paths import Paths
+from holdfast.resources.moments import format_moment
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.namespace import Namespace
@@ -52,8 +52,8 @@ def write(holdfast: Holdfast, generation: int = 1, lasts: float = 300, **spec: A
         "spec": {
             "source": "Owner/ci",
             "generation": generation,
-            "observedAt": moment(now),
-            "expiresAt": moment(now + lasts),
+            "observedAt": format_moment(now),
+            "expiresAt": format_moment(now + lasts),
             "resources": [APP],
             "directives": [MASK],
         }
@@ -196,6 +196,18 @@ def test_a_secret_is_not_rendered(holdfast: Holdfast) -> None:
     text = holdfast.ok("dynamic", "render", "router.yaml").out
     assert "hush" not in text
     assert "(a secret, not shown)" in text
+
+
+def test_the_secrets_of_a_plugin_are_not_rendered(holdfast: Holdfast) -> None:
+    spec = "{executable: /bin/true, env: {API_KEY: hush-hush, TOKEN_FILE: /etc/token}}"
+    place = holdfast.declare(WAN)
+    with place.open("a") as stream:
+        stream.write("    - apiVersion: plugin.holdfast.dev/v1alpha1\n      kind: Plugin\n")
+        stream.write(f"      metadata: {{name: cloud}}\n      spec: {spec}\n")
+    for form in ("yaml", "json"):
+        text = holdfast.ok("dynamic", "render", "router.yaml", "-o", form).out
+        assert "hush" not in text
+        assert "/etc/token" in text
 
 
 @pytest.mark.parametrize(

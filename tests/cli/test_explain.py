@@ -6,6 +6,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.load import load
+from holdfast.agent.stories.explained import explain
+from holdfast.agent.stories.style import Style
+from holdfast.host.netlink.messages import Run
+from holdfast.paths import Paths
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.namespace import Namespace
 
@@ -142,3 +147,24 @@ def test_what_is_nowhere(applied: Holdfast) -> None:
     done = applied.run("explain", "eth9", "router.yaml")
     assert (done.code, done.out) == (1, "")
     assert "eth9: not there, not declared and not claimed" in done.err
+
+
+def test_one_route_is_picked_out_of_many_without_an_object_for_each(
+    applied: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(f"10.{200 + i // 256}.{i % 256}.0/24\n" for i in range(6000))
+    (applied.folder / "routes.txt").write_text(lines)
+    applied.ok("apply", "router.yaml", "--yes")
+    paths = Paths(applied.root)
+    loaded = load(paths, applied.folder / "router.yaml", print)
+    made: list[int] = []
+    bodies = Run.bodies
+
+    def counted(run: Run) -> list[bytes]:
+        made.append(run.count)
+        return bodies(run)
+
+    monkeypatch.setattr(Run, "bodies", counted)
+    told = explain(paths, loaded, "10.205.7.0/24")
+    assert "/routes.txt:1288:1\n" in "\n".join(told.lines(Style(False)))
+    assert sum(made) < 2000

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
 
 import pytest
 
+from holdfast.cli import main
 from holdfast.config.redaction import redact
+from holdfast.errors import LedgerError
+from holdfast.state.ledger import Ledger
+from tests.agent.street import until
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.cli.served import daemon
 from tests.namespace import Namespace
 
 PPPOE = """\
@@ -64,7 +71,11 @@ def test_show_and_diff(holdfast: Holdfast, three: Namespace) -> None:  # noqa: A
     assert holdfast.ok("generations", "diff", "2", "2").out == ""
     assert holdfast.ok("generations", "diff", "1", "-o", "json").json["after"] == 3
     missing = holdfast.run("generations", "show", "9")
-    assert (missing.code, "there is no generation 9" in missing.err) == (5, True)
+    assert (missing.code, "there is no generation 9" in missing.err) == (4, True)
+    for form in ("json", "yaml"):
+        assert holdfast.ok("generations", "-o", form) == holdfast.ok(
+            "generations", "list", "-o", form
+        )
 
 
 def test_secrets_are_not_shown(holdfast: Holdfast, wan: Namespace) -> None:  # noqa: ARG001 (made)
@@ -120,6 +131,146 @@ def test_rollback_loses_no_edits(holdfast: Holdfast, three: Namespace) -> None:
     assert "not applied yet" in file.read_text()
     holdfast.ok("rollback", "--yes", "--overwrite")
     assert "10.2.0.0/16" in three.ip("route show")
+
+
+def test_a_rollback_that_is_refused_leaves_the_files(holdfast: Holdfast, three: Namespace) -> None:
+    """What speaks against the pass is found out before they are written."""
+    many = [route(f"r{number}", f"10.{number}.0.0/16") for number in range(50, 90)]
+    file = holdfast.declare(WAN, WAN_ADDRESS, *many)
+    text = file.read_text()
+    holdfast.ok("apply", "router.yaml", "--yes", "--allow-mass-delete")
+    refused = holdfast.run("rollback", "--to", "1", "--yes")
+    assert refused.code == 4
+    assert "nothing was touched: 40 of 42 owned artifacts" in refused.err
+    assert file.read_text() == text
+    assert "10.60.0.0/16" in three.ip("route show")
+    with daemon(holdfast, file):
+        through = holdfast.run("rollback", "--to", "1", "--yes")
+        assert (through.code, through.err) == (refused.code, refused.err)
+        assert file.read_text() == text
+        done = holdfast.ok("rollback", "--to", "1", "--yes", "--allow-mass-delete")
+    assert done.out == "Applied: 1 created, 40 deleted.\nConverged: 3 artifacts as declared.\n"
+    assert done.err == f"{file} is as in generation 1 again\n"
+
+
+@pytest.mark.usefixtures("three")
+def test_files_go_back_all_or_none(holdfast: Holdfast) -> None:
+    """Of two, the second has no place any more: a file is where its folder was."""
+    lists = ("RouteList", "l", "{gateway: 192.0.2.254, interface: wan, file: zlists/l.routes}")
+    (holdfast.folder / "zlists").mkdir()
+    (holdfast.folder / "zlists/l.routes").write_text("10.44.0.0/16\n")
+    holdfast.declare(WAN, WAN_ADDRESS, lists)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    file = holdfast.declare(WAN, WAN_ADDRESS)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    (holdfast.folder / "zlists/l.routes").unlink()
+    (holdfast.folder / "zlists").rmdir()
+    (holdfast.folder / "zlists").write_text("in the way\n")
+    text = file.read_text()
+    refused = holdfast.run("rollback", "--to", "4", "--yes")
+    assert refused.code == 4
+    assert "nothing was touched: " in refused.err
+    assert "zlists/l.routes cannot be put back as in generation 4: " in refused.err
+    assert file.read_text() == text
+
+
+@pytest.mark.usefixtures("three")
+def test_whoever_may_ask_the_daemon_may_go_back(
+    holdfast: Holdfast,
+    three: Namespace,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The ledger is root's alone; the daemon's socket is its group's as well."""
+    file = holdfast.folder / "router.yaml"
+    with daemon(holdfast, file):
+
+        def denied(*_arguments: object, **_more: object) -> None:
+            raise LedgerError("permission denied")
+
+        monkeypatch.setattr(Ledger, "read", denied)
+        monkeypatch.setattr(Ledger, "open", denied)
+        monkeypatch.chdir(holdfast.folder)
+        root = ["--root", str(holdfast.root)]
+        assert main.run([*root, "rollback", "--to", "1", "--yes"]) == 0
+        said = capfd.readouterr()
+        assert said.err == f"{file} is as in generation 1 again\n"
+        assert said.out == ("Applied: 1 created, 1 deleted.\nConverged: 3 artifacts as declared.\n")
+        assert "10.1.0.0/16" in three.ip("route show")
+        assert main.run([*root, "generations"]) == 0
+        assert capfd.readouterr().out.splitlines()[0].split()[:2] == ["4", "converged"]
+
+
+@pytest.mark.usefixtures("three")
+def test_a_trial_beside_a_daemon_takes_root(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    candidate = holdfast.declare(WAN, WAN_ADDRESS, file="candidate.yaml")
+    words = ["--root", str(holdfast.root), "apply", str(candidate), "--yes"]
+    with daemon(holdfast, holdfast.folder / "router.yaml"):
+        monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        assert main.run([*words, "--confirm-within", "1h"]) == 4
+    assert "nothing was touched: a trial takes root" in capfd.readouterr().err
+    assert len(entries(holdfast)) == 3
+
+
+def test_what_a_part_made_of_a_trial_is_reverted_with_it(
+    holdfast: Holdfast, three: Namespace
+) -> None:
+    """It is a generation of its own, and no more to be gone back to than the candidate."""
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.9.0.0/16"), file="candidate.yaml")
+    spec = {"destination": "10.77.0.0/16", "gateway": "192.0.2.254"}
+    more = {"apiVersion": "net.holdfast.dev/v1alpha1", "kind": "IPv4Route"}
+    part = {
+        "apiVersion": "config.holdfast.dev/v1alpha1",
+        "kind": "DynamicConfigPart",
+        "metadata": {"name": "more"},
+        "spec": {
+            "source": "Owner/ci",
+            "generation": 1,
+            "observedAt": "2026-01-01T00:00:00Z",
+            "resources": [{**more, "metadata": {"name": "more"}, "spec": spec}],
+        },
+    }
+    (holdfast.folder / "part.json").write_text(json.dumps(part))
+
+    def candidates() -> list[str]:
+        return [one["state"] for one in entries(holdfast) if "candidate" in str(one["files"])]
+
+    with daemon(holdfast, holdfast.folder / "router.yaml"):
+        holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+        holdfast.ok("dynamic", "put", "part.json")
+        until(lambda: candidates() == ["converged"] * 2, "with the part")
+        holdfast.ok("rollback")
+        assert candidates() == ["reverted"] * 2
+        until(lambda: "10.77.0.0/16" in three.ip("route show"), "the part counts as before")
+        holdfast.ok("rollback", "--yes")
+        assert "10.2.0.0/16" in three.ip("route show")
+
+
+def test_a_cleanup_is_a_generation_without_files(holdfast: Holdfast, three: Namespace) -> None:
+    holdfast.ok("cleanup", "router.yaml", "--yes")
+    assert "10.3.0.0/16" not in three.ip("route show")
+    first = holdfast.ok("generations").out.splitlines()[0]
+    assert first.startswith("   4  converged  ")
+    assert first.endswith(" UTC, nothing declared: a cleanup")
+    holdfast.ok("rollback", "--yes")
+    assert "10.3.0.0/16" in three.ip("route show")
+
+
+def test_what_was_reverted_and_is_applied_after_all_is_another_generation(
+    holdfast: Holdfast, three: Namespace
+) -> None:
+    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.9.0.0/16"), file="candidate.yaml")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
+    holdfast.ok("rollback")
+    holdfast.ok("apply", "candidate.yaml", "--yes")
+    assert "10.9.0.0/16" in three.ip("route show")
+    assert [(one["number"], one["state"]) for one in entries(holdfast)[:2]] == [
+        (5, "converged"),
+        (4, "reverted"),
+    ]
+    assert "confirm" not in entries(holdfast)[0]
 
 
 def test_rollback_asks(holdfast: Holdfast, three: Namespace) -> None:

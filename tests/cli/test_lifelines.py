@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from ipaddress import ip_address
 
 import pytest
 
-from holdfast.agent.confirm import lifelines
+from holdfast.agent.confirm import lifelines, probing
 from holdfast.agent.confirm.lifelines import Lifeline
+from holdfast.paths import Paths
+from holdfast.resources.firewall.lockout import Operator
+from holdfast.resources.router import load_router
+from holdfast.state.ledger import Ledger
+from tests.agent.daemon import serve
 from tests.cli import confirm_scene as scene
 from tests.cli.conftest import HEAD, Holdfast
 from tests.firewall.hosts import Host, new_host
@@ -118,6 +128,71 @@ def test_the_gateway_that_comes_back_in_time(provider: Host) -> None:
     provider.run("nft", "add rule ip cut c limit rate over 20/minute burst 1 packets drop")
     lines = lifelines.working([Lifeline("gateway", 4)], TAG) or [Lifeline("gateway", 4)]
     assert lifelines.broken(lines, TAG, grace=scene.LONG_S) == []
+
+
+@pytest.mark.parametrize("daemon", [False, True], ids=["its keeper", "a daemon"])
+def test_what_stops_working_while_it_waits(
+    holdfast: Holdfast, provider: Host, netns: Namespace, daemon: bool
+) -> None:
+    """Long before the time is up. By whoever keeps the deadline."""
+    with serve(holdfast.root, holdfast.folder / "router.yaml") if daemon else nullcontext():
+        before = netns.ip("route show")
+        declare(holdfast, "candidate.yaml", WAN, ADDRESS, MOVED)
+        code, said = on_trial(holdfast)
+        assert code == 0, said
+        if daemon:
+            scene.kill(scene.keepers(holdfast.root))
+        provider.ip("addr del 192.0.2.253/24 dev isp0")
+        scene.until(lambda: not scene.waiting(holdfast.root), "taken back")
+        assert netns.ip("route show") == before
+    told = holdfast.ok("generations").out
+    assert "2  reverted: the IPv4 default gateway: no answer from 192.0.2.253" in told
+
+
+def trial(holdfast: Holdfast, lines: list[Lifeline]) -> probing.Probing:
+    paths = Paths(holdfast.root)
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, MOVED)
+    assert on_trial(holdfast)[0] == 0
+    scene.kill(scene.keepers(holdfast.root))
+    with Ledger.read(paths) as ledger:
+        waiting = ledger.waiting()
+    assert waiting is not None
+    return probing.probing(paths, replace(waiting, probes=lifelines.plain(lines)))
+
+
+@pytest.mark.usefixtures("provider")
+def test_what_answers_again_takes_nothing_back(
+    holdfast: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = trial(holdfast, [Lifeline("gateway", 4)])
+    silent = iter(["no answer"] * 3)
+
+    async def ask(_line: Lifeline, _tag: int) -> str:
+        return next(silent, "")
+
+    monkeypatch.setattr(lifelines, "_ask", ask)
+    assert asyncio.run(asked.failing()) == []
+    # A pass was under way while nothing answered: what was wrong is over once it is.
+    assert asked.give_up("test", 10) is None
+    assert scene.waiting(holdfast.root)
+    silent = itertools.repeat("no answer")
+    monkeypatch.setattr(lifelines, "GRACE_S", 0.0)
+    done = asked.give_up("test", 10)
+    assert done is not None
+    assert done.reason == "the IPv4 default gateway: no answer"
+    # It was decided meanwhile.
+    assert asked.give_up("test", 10) is None
+
+
+@pytest.mark.usefixtures("provider")
+def test_operators_may_go_home(holdfast: Holdfast) -> None:
+    """Whether they answer is asked right after the change alone; the way there, all the time."""
+    came_in = Operator(ip_address("198.51.100.9"), ip_address("192.0.2.1"), 22, "wan0")
+    with_operator = lifelines.of(load_router(holdfast.folder / "router.yaml"), came_in)
+    assert {line.kind for line in with_operator} == {"gateway", "operator", "origin"}
+    asked = trial(holdfast, with_operator)
+    assert {line.kind for line in asked.lines} == {"gateway", "operator"}
+    holdfast.ok("rollback")
 
 
 def test_lines_as_json() -> None:

@@ -46,6 +46,7 @@ spec:
       spec:
         executable: /opt/plugins/lab
         timeout: 2s
+        env: {API_KEY: hunter2}
         capabilities: [propose.dynamicConfig]
     - apiVersion: plugin.holdfast.dev/v1alpha1
       kind: DynamicConfigSource
@@ -121,8 +122,15 @@ def test_the_list_tells_how_it_did(holdfast: Holdfast, folder: Path) -> None:
         ),
         (GOOD.replace('"resources": [route]', '"resources": [route, route]'), "is there twice"),
         (GOOD.replace('"ttl": "5m"', '"ttl": "9999d"'), "status.ttl"),
+        (GOOD.replace('"spec": {', '"spec": {"apiToken": "hunter2", '), "cannot hold a secret"),
+        (r"""print('{"status": {"ttl": "5m", "a\\ud800": 1}}')""", "not Unicode"),
+        ("import sys; sys.exit('\\x1b[2Jgone\\x07')", "exit status 1: [2Jgone"),
+        ("import os; raise SystemExit('key ' + os.environ['API_KEY'])", "1: key (not shown)"),
     ],
-    ids=["hang", "flood", "no-json", "exit", "forks", "future", "twice", "ttl"],
+    ids=[
+        *("hang", "flood", "no-json", "exit", "forks", "future", "twice", "ttl", "secret"),
+        *("surrogate", "terminal", "environment"),
+    ],
 )
 def test_what_misbehaves_is_rejected_and_the_rest_stands(
     holdfast: Holdfast, folder: Path, program: str, said: str
@@ -130,10 +138,16 @@ def test_what_misbehaves_is_rejected_and_the_rest_stands(
     write(folder, GOOD)
     assert holdfast.run("plugin", "run", "lab").code == 0
     write(folder, program)
+    tried = holdfast.run("plugin", "run", "lab", "--dry-run")
+    assert said in tried.out, "a dry run finds the same"
     failed = holdfast.run("plugin", "run", "lab")
-    assert failed.code == 1
+    assert failed.code == tried.code == 1
     assert said in failed.out
     listed = holdfast.run("dynamic", "list")
+    described = holdfast.run("plugin", "run", "lab", "-o", "json")
+    for done in (tried, failed, listed, described, holdfast.run("events")):
+        assert "hunter2" not in done.out
+        assert "\x1b" not in done.out
     assert said in listed.out, "the reason is in the list"
     # What it contributed while it was well is in force still.
     plan = holdfast.run("plan", "-o", "json").json
@@ -156,7 +170,9 @@ print(json.dumps({"status": {"ttl": "5m", "resources": given,
 """
     )
     write(folder, mask.replace('"POLICY"', '""'))
-    assert holdfast.run("plugin", "run", "lab").code == 0
+    done = holdfast.run("plugin", "run", "lab")
+    assert done.code == 0
+    assert "mask of IPv4StaticAddress/wan is ignored: no DynamicOverridePolicy allows" in done.out
     plan = holdfast.run("plan", "-o", "json").json
     assert any("192.0.2.1/24" in str(operation) for operation in plan["operations"])
     assert "IPv4StaticAddress/wan" in holdfast.run("dynamic", "list").out
@@ -176,3 +192,53 @@ def test_no_such_plugin(holdfast: Holdfast, folder: Path) -> None:
     done = holdfast.run("plugin", "run", "nobody")
     assert done.code == 4
     assert "there is no Plugin/nobody; known are: lab" in done.err
+
+
+@pytest.mark.parametrize("kind", ["['a']", "{'a': 1}", "None"])
+def test_what_is_no_kind_freezes_nothing(holdfast: Holdfast, folder: Path, kind: str) -> None:
+    write(folder, f"{GOOD}".replace('"IPv4Route"', kind))
+    done = holdfast.run("plugin", "run", "lab")
+    assert done.code == 1
+    assert "stored" in done.out
+    assert "kind" in done.out
+    assert holdfast.run("plan").code == 0
+    assert "kind" in holdfast.run("dynamic", "list").out
+
+
+def test_what_it_tells_is_told_in_one_line_with_all_of_it(holdfast: Holdfast, folder: Path) -> None:
+    event = {
+        "type": "moved",
+        "message": "to b\n1970-01-01 forged \x1b[31m, by hunter2",
+        "attributes": {"to": "b", "accessToken": "hunter3", "said": ["hunter2"]},
+    }
+    write(
+        folder,
+        f"import json\nprint(json.dumps({{'status': {{'ttl': '5m', 'events': [{event}]}}}}))",
+    )
+    assert holdfast.run("plugin", "run", "lab", "-o", "json").json["format_version"] == "1.0"
+    (told,) = [
+        one
+        for one in holdfast.run("events", "-o", "json").json["events"]
+        if one["kind"] == "plugin-said"
+    ]
+    assert told["message"] == "moved: to b 1970-01-01 forged  [31m, by (not shown)"
+    assert told["data"]["attributes"] == {"to": "b", "accessToken": "", "said": ["(not shown)"]}
+
+
+def test_what_it_said_before_stays_where_the_next_is_rejected(
+    holdfast: Holdfast, folder: Path
+) -> None:
+    write(folder, GOOD)
+    assert holdfast.run("plugin", "run", "lab").code == 0
+    write(folder, GOOD.replace("203.0.113.0/24", "203.0.113.1/24"))
+    done = holdfast.run("plugin", "run", "lab")
+    assert done.code == 1
+    assert "has host bits set" in done.out
+    assert "Plugin/lab#1 stays in force until" in done.out
+    listed = holdfast.run("dynamic", "list", "-o", "json").json["parts"]
+    assert [(one["generation"], one["status"]) for one in listed] == [
+        (2, "Rejected"),
+        (1, "Active"),
+    ]
+    plan = holdfast.run("plan", "-o", "json").json
+    assert any("203.0.113.0/24" in str(operation) for operation in plan["operations"])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.config.part import Directive, Part, Target
 from holdfast.errors import ConfigError
 from holdfast.resources.dynamic.dynamic_config_part import part_of, read_part
 from holdfast.resources.dynamic.source_name import parse_source, plugin_of
-from holdfast.resources.moments import parse_moment
+from holdfast.resources.moments import format_moment, parse_moment
 
 TARGET = {"apiVersion": "net.routerd.net/v1alpha1", "kind": "IPv4Route", "name": "fallback"}
 
@@ -43,6 +46,29 @@ def document(**spec: Any) -> dict[str, Any]:
 )
 def test_moments(text: str, seconds: float) -> None:
     assert parse_moment(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (1780056000, "2026-05-29T12:00:00Z"),
+        (1780056000.25, "2026-05-29T12:00:00.250Z"),
+        (1780056000.0004, "2026-05-29T12:00:00Z"),
+        (1780056000.9999, "2026-05-29T12:00:01Z"),
+        (1780056000.001, "2026-05-29T12:00:00.001Z"),
+    ],
+)
+def test_a_moment_is_written_in_one_way_and_read_back(seconds: float, text: str) -> None:
+    assert format_moment(seconds) == text
+    assert abs(parse_moment(text) - seconds) <= 0.0005
+
+
+@given(st.integers(0, 4_102_444_800_000))
+def test_moments_are_those_of_the_calendar(millis: int) -> None:
+    known = datetime.fromtimestamp(millis // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    part = f".{millis % 1000:03}" if millis % 1000 else ""
+    assert format_moment(millis / 1000) == f"{known}{part}Z"
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,23 @@ def some_parts(draw: Callable[[Any], Any]) -> list[Part]:
     ]
 
 
+@st.composite
+def histories(draw: Callable[[Any], Any]) -> list[Part]:
+    """What sources hand in, one after the other, every second."""
+    count = draw(st.integers(1, 9))
+    return [
+        part(
+            draw(st.sampled_from(SOURCES)),
+            *draw(st.lists(resources, max_size=3)),
+            masks=tuple(draw(st.lists(masks, max_size=2))),
+            generation=number + 1,
+            lasts=draw(st.sampled_from((None, 2.5, 5.0, 600.0))),
+            observed=NOW + number,
+        )
+        for number in range(count)
+    ]
+
+
 def told(merged: Effective) -> tuple[object, ...]:
     """All that a merge says; only indices may be others, as they count rejected parts too."""
     return (
@@ -193,3 +210,70 @@ def test_what_is_given_is_never_changed(startup: Router, parts: list[Part]) -> N
     assert parts == before
     assert list(startup.resources) == resources
     assert list(startup.files) == files
+
+
+def lived(startup: Router, parts: list[Part]) -> tuple[dict[str, int], Effective]:
+    """What was in force last of each source, when each part was merged as it came."""
+    accepted: dict[str, int] = {}
+    merged = merge(startup, [], NOW)
+    for number, one in enumerate(parts):
+        merged = merge(startup, parts[: number + 1], one.observed, merged, accepted)
+        accepted |= {one.source: one.generation for one in merged.active}
+    return accepted, merged
+
+
+@given(histories(), st.randoms(use_true_random=False))
+@settings(max_examples=300, deadline=None)
+def test_what_stays_in_force(startup: Router, parts: list[Part], random: Random) -> None:
+    accepted, merged = lived(startup, parts)
+    now, before = parts[-1].observed, dict(accepted)
+    shuffled = parts[:]
+    random.shuffle(shuffled)
+    again = merge(startup, shuffled, now, None, accepted)
+    assert told(again)[3:] == told(merged)[3:], "it does not matter how it came about"
+    assert again == merge(startup, parts, now, None, accepted)
+    assert accepted == before
+    newest = {one.source: one for one in sorted(parts, key=lambda one: one.generation)}
+    rejected = {one.part.source: one for one in merged.rejected}
+    for one in merged.active:
+        assert not one.expired(now)
+        last = newest[one.source]
+        if one.generation == last.generation:
+            assert one.source not in rejected
+            continue
+        assert accepted[one.source] == one.generation, "only what was in force last"
+        over = last.generation in [p.generation for p in merged.expired if p.source == one.source]
+        assert over or rejected[one.source].held == one
+    for source, it in rejected.items():
+        assert it.part.generation == newest[source].generation
+        assert (it.held is not None) == (source in {one.source for one in merged.active})
+
+
+@given(histories())
+@settings(max_examples=200, deadline=None)
+def test_what_stays_in_force_keeps_no_newest_part_out(startup: Router, parts: list[Part]) -> None:
+    accepted, merged = lived(startup, parts)
+    now = parts[-1].observed
+    alone = merge(startup, parts, now)
+    assert {one.ref for one in alone.active} <= {one.ref for one in merged.active}
+    apart = merge(startup, merged.active, now)
+    assert told(apart) == told(merge(startup, parts, now, None, accepted))
+    assert not apart.rejected, "all of it is valid together"
+
+
+@given(histories())
+@settings(max_examples=200, deadline=None)
+def test_saying_the_same_again_changes_nothing_of_what_stays(
+    startup: Router, parts: list[Part]
+) -> None:
+    accepted, merged = lived(startup, parts)
+    now = parts[-1].observed
+    newest = {one.source: one for one in sorted(parts, key=lambda one: one.generation)}
+    repeated = [*parts, *(replace(one, generation=100) for one in newest.values())]
+    known = {source: accepted[source] for source in accepted}
+    for one in merged.active:  # as `put` does it
+        if newest[one.source].generation == one.generation:
+            known[one.source] = 100
+    quick, fresh = (merge(startup, repeated, now, before, known) for before in (merged, None))
+    assert replace(quick, router=fresh.router, added=fresh.added) == fresh
+    assert quick.router.files == fresh.router.files

@@ -88,6 +88,55 @@ def test_lines_of_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(fault.line, fault.column) for fault in exact.faults] == [(100, 1)]
 
 
+SPELLINGS = st.sampled_from(
+    [
+        "2001:db8:abc::/48", "2001:0DB8:0ABC:0::/48", "2001:db8:0abc:0:0:0:0.0.0.0/48",
+        "::/0", "default via 2001:db8::1", "0::/0", "default", "0.0.0.0/0", "0.0.0.0/00",
+        "::102:300/120", "::1.2.3.0/120", "1.2.3.0/24", "10.1.2.3", "10.1.2.3/32",
+    ]
+)  # fmt: skip
+
+
+@given(
+    st.lists(st.one_of(st.builds("{}{}".format, PREFIXES, RESTS), SPELLINGS), max_size=30),
+    st.integers(1, 5),
+)
+def test_few_routes_are_found_where_reading_all_lines_finds_them(
+    lines: list[str], few: int
+) -> None:
+    defaults, found = Defaults(interface="wan"), []
+    good: list[str] = []
+    for line in lines:
+        try:
+            parsed = parse_line(line, defaults)
+        except LineError:
+            continue
+        assert parsed is not None
+        found.append((len(good), (routes.scope(parsed[0]), parsed[1])))
+        good.append(line)
+    wanted = {identity for _, identity in found[:few]}
+    asked = route_lines.lines_of([good[:7], good[7:]], defaults, wanted)
+    assert list(asked) == [each for each in found if each[1] in wanted]
+
+
+def test_lines_that_are_about_others_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"10.{i // 256}.{i % 256}.0/24" for i in range(2000)]
+    read: list[str] = []
+    exactly = route_lines._Reader.read
+
+    def counted(reader: route_lines._Reader, line: str) -> object:
+        read.append(line)
+        return exactly(reader, line)
+
+    monkeypatch.setattr(route_lines._Reader, "read", counted)
+    parsed = parse_line("10.3.7.0/24", Defaults(interface="wan"))
+    assert parsed is not None
+    wanted = {(routes.scope(parsed[0]), parsed[1])}
+    found = list(route_lines.lines_of([lines], Defaults(interface="wan"), wanted))
+    assert [number for number, _ in found] == [3 * 256 + 7]
+    assert read == ["10.3.7.0/24"]
+
+
 GOOD_LINES = [
     "10.0.0.0/8 via 192.0.2.2",
     "10.0.1.0/24 via 192.0.2.2 dev near0 metric 5 mtu 1400 src 192.0.2.1",

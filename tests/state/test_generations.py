@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast.errors import LedgerError
+from holdfast.errors import LedgerError, Refused
 from holdfast.paths import Paths
 from holdfast.state import defaults
 from holdfast.state.generations import Generation, GenerationFile
@@ -72,7 +72,7 @@ def test_old_generations_go_and_their_contents_with_them(ledger: Ledger, paths: 
     numbers = [generation.number for generation in ledger.generations()]
     assert numbers == list(range(60, 10, -1))
     assert ledger.generation_files(11)["kept.txt"] == b"kept"
-    with pytest.raises(LedgerError, match="no generation 10"):
+    with pytest.raises(Refused, match="no generation 10"):
         ledger.generation_files(10)
     ledger.close()
     assert paths.ledger.stat().st_size < (defaults.KEEP_GENERATIONS + 4) * 105_000

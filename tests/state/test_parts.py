@@ -48,6 +48,17 @@ def test_only_so_many_of_a_source_are_kept(ledger: Ledger) -> None:
     ]
 
 
+def test_one_is_kept_however_far_back_it_lies(ledger: Ledger) -> None:
+    for number in range(1, defaults.KEEP_PARTS + 4):
+        ledger.put_part(replace(PART, generation=number), 2)
+    kept = [part.generation for part in ledger.parts()]
+    assert kept == [*range(defaults.KEEP_PARTS + 3, 3, -1), 2]
+    assert ledger.part(PART.source, 2) == replace(PART, generation=2)
+    assert ledger.part(PART.source, 3) is None
+    ledger.forget_parts(PART.source)
+    assert ledger.parts() == []
+
+
 def test_an_end_is_never_put_off(ledger: Ledger) -> None:
     """The time is 1000.5."""
     ledger.put_part(replace(PART, generation=1, expires=950.0))

@@ -4,19 +4,19 @@ a part did or is over, and otherwise the very same value."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.agent import merge_events
+from holdfast.agent import merge_events, sources
 from holdfast.agent import startup as startups
 from holdfast.agent.defaults import LEDGER_WAIT_S
-from holdfast.agent.sources import Sources
+from holdfast.agent.sources import Sources, Stored
 from holdfast.agent.startup import Startup
-from holdfast.config.part import RECORD, Part
+from holdfast.config.part import RECORD
 from holdfast.errors import ConfigError, Refused
 from holdfast.paths import Paths
-from holdfast.resources.dynamic.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.router import Router
 from holdfast.state import latches
 from holdfast.state.events import Event
@@ -56,7 +56,8 @@ class Configuration:
     sources: Sources = field(init=False)
     _loaded: startups.Loaded | None = None
     _unsaid: tuple[str, ...] = ()  # of it
-    _parts: Sequence[Part] | None = None
+    _stored: Stored | None = None
+    _merged_at: float = 0.0
     _effective: Effective | None = None
     _moved: set[str] = field(default_factory=set)  # parts whose coming or going is not settled
     _settled: Router | None = None  # the startup config that passes converged with last
@@ -76,13 +77,13 @@ class Configuration:
         if startup is None:
             said, self._unsaid = self._unsaid, ()
             return Read(None, said, troubles=(trouble,), error=self._loaded.error)
-        parts, now = self.sources.read(), self.clock()
+        stored, now = self.sources.read(), self.clock()
         events: tuple[Event, ...] = ()
         effective = self._effective
-        if effective is None or effective.startup is not startup or self._due(parts, now):
-            effective = merge(startup, parts, now, self._effective)
-            before, events = self._records(), self._record(effective)
-            self._effective, self._parts = effective, parts
+        if effective is None or effective.startup is not startup or self._due(stored, now):
+            effective = stored.merge(startup, now, self._effective)
+            before, (events, stored) = self._records(), self._record(effective, stored)
+            self._effective, self._stored, self._merged_at = effective, stored, now
             self._moved |= {path for path, _ in before ^ self._records()}
         said, self._unsaid = self._unsaid, ()
         return Read(
@@ -115,16 +116,18 @@ class Configuration:
                     return {one for one in found.items() if one[0].startswith(RECORD)}
         return set()
 
-    def _due(self, parts: Sequence[Part], now: float) -> bool:
-        """Other parts, or one of them is over."""
+    def _due(self, stored: Stored, now: float) -> bool:
+        """Other parts, or one of them is over; or the clock was set back, and one is not."""
         known = self._effective
-        if known is None or parts is not self._parts:
+        if known is None or stored is not self._stored or now < self._merged_at:
             return True
         return known.next_change is not None and now >= known.next_change
 
-    def _record(self, effective: Effective) -> tuple[Event, ...]:
+    def _record(self, effective: Effective, stored: Stored) -> tuple[tuple[Event, ...], Stored]:
+        """The events of it; and what was merged, with what is in force noted."""
         with Ledger.read(self.paths) as reader:
-            if not merge_events.changed(reader, effective):
-                return ()
+            if not merge_events.changed(reader, effective) and not sources.news(reader, effective):
+                return (), stored
         with Ledger.open(self.paths, command="holdfast serve", wait=LEDGER_WAIT_S) as ledger:
-            return tuple(merge_events.record(ledger, effective))
+            known = self.sources.accept(ledger, effective)
+            return tuple(merge_events.record(ledger, effective)), known

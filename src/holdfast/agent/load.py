@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from holdfast.state.database import OlderLedgerError
 from holdfast.state.ledger import Ledger
 
 if TYPE_CHECKING:  # most configurations have one source
-    from holdfast.config.part import Part
+    from holdfast.agent.sources import Stored
     from holdfast.resources.dynamic.effective import Effective, Suppressed
 
 # The format of the ledger that parts came with.
@@ -78,12 +78,10 @@ def of_router(
     paths: Paths, path: Path, router: Router, warn: Callable[[str], None], *, facts: bool = True
 ) -> Loaded:
     """The same of a startup file that was read already, or is read from the ledger."""
-    parts = _parts(paths) if facts else ()
+    stored = _stored(paths) if facts else None
     effective = None
-    if parts:
-        from holdfast.resources.dynamic.effective import merge
-
-        effective = merge(router, parts, time.time())
+    if stored is not None:
+        effective = stored.merge(router, time.time())
         router = effective.router
     for warning in (*router.warnings, *(effective.findings if effective is not None else ())):
         warn(str(warning))
@@ -94,15 +92,19 @@ def of_router(
     return Loaded(path, router, root, known, compile_router(router, known, root), effective)
 
 
-def _parts(paths: Paths) -> Sequence[Part]:
+def _stored(paths: Paths) -> Stored | None:
     """Parts in force count for every command, or an apply by hand would undo what they add."""
     try:
         with Ledger.read(paths) as ledger:
-            return ledger.parts(newest=True)
+            if not ledger.part_index():
+                return None
+            from holdfast.agent.sources import stored
+
+            return stored(ledger)
     except OlderLedgerError as error:
         if error.version >= _WITH_PARTS:
             raise
-        return ()
+        return None
 
 
 def _learn(paths: Paths, router: Router) -> Facts:

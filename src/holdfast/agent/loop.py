@@ -83,7 +83,7 @@ class Agent:
     _full_due: float = 0.0  # the same, by the last one
     _not_before: float = 0.0  # for what is tried again
     _around: tuple[str, ...] = ()  # what is wrong beside the passes
-    _said: frozenset[str] = frozenset()  # what the log says already
+    _troubles: wording.Troubles = field(default_factory=wording.Troubles)
 
     def __post_init__(self) -> None:
         self._reconciler = Reconciler(self.paths)
@@ -366,12 +366,9 @@ class Agent:
         self._publish(status, (*self._around, *troubles, *said.standing))
 
     def _publish(self, status: DaemonStatus, lines: Iterable[str]) -> None:
-        """What is wrong is said once."""
         troubles = tuple(dict.fromkeys(lines))
-        for line in troubles:
-            if line not in self._said:
-                self.say(line)
-        self._said = frozenset(troubles)
+        for line in self._troubles.news(troubles):
+            self.say(line)
         self.status = replace(status, troubles=troubles)
         for tell in self.status_changed:
             tell(self.status)

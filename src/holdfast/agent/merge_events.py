@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.config.part import Part
 from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.source_name import unnumbered
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
 
 TOLD = "merged-parts"
-
 
 _NOTHING: dict[str, Any] = {"active": {}, "rejected": {}, "ignored": {}, "masked": {}}
 
@@ -45,9 +44,7 @@ def _state(effective: Effective) -> dict[str, Any]:
     """Without generations and times."""
     return {
         "active": {part.source: part.digest for part in effective.active},
-        "rejected": {
-            one.part.source: _plain(one.part, one.reasons[0]) for one in effective.rejected
-        },
+        "rejected": {one.part.source: unnumbered(one.reasons[0]) for one in effective.rejected},
         "ignored": {
             f"{one.part.source} {one.directive.target}": one.reason for one in effective.ignored
         },
@@ -56,10 +53,6 @@ def _state(effective: Effective) -> dict[str, Any]:
             for one in effective.suppressed
         },
     }
-
-
-def _plain(part: Part, reason: str) -> str:
-    return reason.replace(part.ref, part.source)
 
 
 def _events(told: dict[str, Any], now: dict[str, Any], effective: Effective) -> Iterator[Event]:
@@ -76,10 +69,11 @@ def _events(told: dict[str, Any], now: dict[str, Any], effective: Effective) -> 
         if fresh("rejected", part.source):
             more = len(rejected.reasons) - 1
             said = rejected.reasons[0] + (f" (and {more} more)" if more else "")
+            said += f"; {rejected.fate}" if rejected.fate else ""
             yield Event("part-rejected", part.source, said, data={"generation": part.generation})
-    gone = told["active"].keys() - now["active"].keys() - now["rejected"].keys()
-    for source in sorted(gone):
-        yield Event("part-ended", source, "it is over, or was withdrawn")
+    for source in sorted(told["active"].keys() - now["active"].keys()):
+        if source not in now["rejected"] or not fresh("rejected", source):
+            yield Event("part-ended", source, "it is over, or was withdrawn")
     for ignored in effective.ignored:
         if fresh("ignored", f"{ignored.part.source} {ignored.directive.target}"):
             said = f"{ignored.directive.op} of {ignored.directive.target}: {ignored.reason}"

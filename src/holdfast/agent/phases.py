@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from holdfast.agent.stories.moments import moment
 from holdfast.agent.stories.style import counted
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.resources.moments import format_moment
 from holdfast.resources.resource import Resource
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _status(resource: Resource, tally: _Tally) -> ResourceStatus:
 
 def _masked(one: Suppressed) -> ResourceStatus:
     by = f"masked by {', '.join(one.masked_by)}"
-    by += f" until {moment(one.until)}" if one.until is not None else ""
+    by += f" until {format_moment(one.until)}" if one.until is not None else ""
     return ResourceStatus(
         one.resource.id,
         one.resource.place,

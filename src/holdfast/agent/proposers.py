@@ -40,6 +40,7 @@ class Proposers:
             self.ran,
             self.wake,
             self.say,
+            self.told,
         )
         self.actions = Actions(Engine(self.paths, self._ledger), self.say, self.told)
 

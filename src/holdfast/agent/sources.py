@@ -8,33 +8,24 @@ found out at every merge, since that depends on what else there is.
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from holdfast.config import merge
+from holdfast.agent import part_checks
+from holdfast.config import merge as merging
 from holdfast.config.part import Part
 from holdfast.errors import ConfigError, HoldfastError, LedgerError, Problem
 from holdfast.paths import Paths
-from holdfast.resources.dynamic.contribution import SECRETS
-from holdfast.resources.dynamic.dynamic_config_part import GENERATION_MAX
+from holdfast.resources.dynamic import effective
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.dynamic.source_name import parse_source
+from holdfast.resources.router import Router
 from holdfast.state.ledger import Ledger
 from holdfast.state.stamp import Stamp, stamp
+from holdfast.state.values import JSON
 
-# How far ahead the clock of a source may be. One that is further ahead would keep its part in
-# force for that much longer than it may.
-SKEW_S = 10.0
-# What a plugin may write at most in one run; 40 000 lines of routes are about 1 MB.
-MOST_BYTES = 4 << 20
-MOST_RESOURCES = 10_000
 MOST_SOURCES = 256
-_MOST_DEPTH = 32
-_MOST_KEY = 253
 _MOST_REASON = 1024
 
 # How soon it is noticed that another process handed a part in. The file of the ledger is looked at
@@ -43,34 +34,101 @@ _LOOK_S = 0.5
 
 # Why the last part of a source was not taken in, by source: for `dynamic list`.
 REFUSED = "refused-parts"
+# The generation of each source that was in force last.
+ACCEPTED = "accepted-parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """All that a merge needs to know of sources besides the startup file."""
+
+    parts: tuple[Part, ...]
+    accepted: Mapping[str, int]
+
+    def merge(self, startup: Router, now: float, before: Effective | None = None) -> Effective:
+        return effective.merge(startup, self.parts, now, before, self.accepted)
+
+
+def stored(ledger: Ledger, *, every: bool = False) -> Stored:
+    """every: also the generations that no longer count, to look back at."""
+    accepted = _accepted(ledger)
+    if every:
+        return Stored(tuple(ledger.parts()), accepted)
+    newest = ledger.parts(newest=True)
+    others = (
+        ledger.part(one.source, accepted[one.source])
+        for one in newest
+        if accepted.get(one.source, one.generation) != one.generation
+    )
+    return Stored((*newest, *(one for one in others if one is not None)), accepted)
+
+
+def last(ledger: Ledger, source: str) -> int:
+    """The generation that it handed in last; 0 for none."""
+    return next((number for name, number, _ in ledger.part_index() if name == source), 0)
+
+
+def accept(ledger: Ledger, merged: Effective) -> Mapping[str, int]:
+    """Notes what is in force: it stays so while what its source says next cannot be merged."""
+    known = _accepted(ledger)
+    now = known | {part.source: part.generation for part in merged.active}
+    if now != known:
+        _note_accepted(ledger, now)
+    return now
+
+
+def news(ledger: Ledger, merged: Effective) -> bool:
+    """Whether `accept` would write anything."""
+    known = _accepted(ledger)
+    return any(known.get(part.source) != part.generation for part in merged.active)
+
+
+def _accepted(ledger: Ledger) -> dict[str, int]:
+    found = ledger.note(ACCEPTED)
+    given = found.items() if isinstance(found, dict) else ()
+    return {name: number for name, number in given if isinstance(number, int)}
+
+
+def _note_accepted(ledger: Ledger, accepted: Mapping[str, int]) -> None:
+    ledger.put_note(ACCEPTED, {name: accepted[name] for name in sorted(accepted)})
 
 
 def put(ledger: Ledger, part: Part, now: float | None = None) -> None:
     """Stores a part. ConfigError with every reason against it, which is noted for `dynamic list`;
     what the source contributed before then stays in force."""
-    problems = list(_problems(ledger, part, time.time() if now is None else now))
+    moment = time.time() if now is None else now
+    problems = list(_problems(ledger, part, moment))
     if problems:
         if not any(problem.path == "spec.source" for problem in problems):
             refuse(ledger, part.source, f"{part.ref}: {problems[0].path}: {problems[0].message}")
         raise ConfigError(problems)
-    ledger.put_part(part)
+    _make_room(ledger, part.source, moment)
+    accepted = _accepted(ledger)
+    kept = accepted.get(part.source, 0)
+    before = ledger.part(part.source, kept)
+    ledger.put_part(part, kept)
+    if before is not None and before.digest == part.digest:  # in force as it was, for longer
+        _note_accepted(ledger, accepted | {part.source: part.generation})
     refuse(ledger, part.source, "")
 
 
 def refuse(ledger: Ledger, source: str, reason: str) -> None:
     """Notes why a source contributes nothing new; empty: it does."""
     known = refusals(ledger)
-    if known.get(source, "") == reason:
+    if known.get(source, "") == reason[:_MOST_REASON]:
         return
     known.pop(source, None)
     if reason:
         known[source] = reason[:_MOST_REASON]
-    ledger.put_note(REFUSED, {name: known[name] for name in sorted(known)})
+    # The latest news last: whoever is refused under ever new names drives out no more than notes.
+    latest: list[JSON] = [[name, why] for name, why in known.items()]
+    ledger.put_note(REFUSED, latest[-MOST_SOURCES:])
 
 
 def refusals(ledger: Ledger) -> dict[str, str]:
     found = ledger.note(REFUSED)
-    return {name: str(reason) for name, reason in found.items()} if isinstance(found, dict) else {}
+    given = found if isinstance(found, list) else ()
+    return {str(one[0]): str(one[1]) for one in given if isinstance(one, list) and len(one) == 2}
 
 
 def withdraw(ledger: Ledger, source: str, now: float | None = None) -> Part:
@@ -87,104 +145,44 @@ def withdraw(ledger: Ledger, source: str, now: float | None = None) -> Part:
 
 
 def in_force(ledger: Ledger, now: float) -> list[Part]:
-    """The newest part of each source, unless it is over. Policies of the startup file may shorten
-    that further: see `resources.effective`."""
-    return merge.split(ledger.parts(newest=True), now)[0]
+    """What may count of each source, the newest first. Policies of the startup file may shorten
+    that further: see `resources.dynamic.effective`."""
+    return merging.split(stored(ledger).parts, now)[0]
 
 
 def _problems(ledger: Ledger, part: Part, now: float) -> Iterator[Problem]:
-    def wrong(path: str, message: str) -> Problem:
-        return Problem(part.ref, f"spec.{path}", message)
-
     try:
         parse_source(part.source)
     except ValueError as error:
         yield Problem("", "spec.source", str(error))
         return
-    newest = {source: generation for source, generation, _ in ledger.part_index()}
-    last = newest.get(part.source, 0)
-    if not 0 < part.generation <= GENERATION_MAX:
-        yield wrong("generation", f"{part.generation} is not from 1 to {GENERATION_MAX}")
-    elif part.generation <= last:
-        message = f"{part.generation} is not above {last}, which {part.source} handed in before"
-        yield wrong("generation", message)
-    if part.source not in newest and len(newest) >= MOST_SOURCES:
-        yield wrong("source", f"there are {MOST_SOURCES} sources already")
-    for path, message in (*_times(part, now), *_sizes(part)):
-        yield wrong(path, message)
+    before = last(ledger, part.source)
+    if 0 < part.generation <= before:
+        message = f"{part.generation} is not above {before}, which {part.source} handed in before"
+        yield part_checks.wrong(part, "generation", message)
+    full = len(ledger.part_index()) >= MOST_SOURCES
+    if not before and full and not _over(ledger, now):
+        message = f"{MOST_SOURCES} sources contribute already: withdraw one that is not needed"
+        yield part_checks.wrong(part, "source", message)
+    yield from part_checks.problems(part, now)
 
 
-def _times(part: Part, now: float) -> Iterator[tuple[str, str]]:
-    if not math.isfinite(part.observed) or part.observed < 0:
-        yield "observedAt", "is no point in time"
+def _over(ledger: Ledger, now: float) -> list[str]:
+    """Sources that contribute nothing any more, the longest over first."""
+    alive = {part.source for part in in_force(ledger, now)}
+    ends = sorted((end or 0.0, source) for source, _, end in ledger.part_index())
+    return [source for _, source in ends if source not in alive]
+
+
+def _make_room(ledger: Ledger, source: str, now: float) -> None:
+    """Sources come and go, with a build each perhaps: those that are over make room for others."""
+    known = {name for name, _, _ in ledger.part_index()}
+    if source in known or len(known) < MOST_SOURCES:
         return
-    if part.observed > now + SKEW_S:
-        ahead = part.observed - now
-        yield "observedAt", f"lies {ahead:.0f} s in the future: the clock of the source is wrong"
-    if part.expires is None:
-        return
-    if not math.isfinite(part.expires):
-        yield "expiresAt", "is no point in time"
-    elif part.expires <= part.observed:
-        yield "expiresAt", "is not after observedAt"
-    elif part.expired(now):
-        yield "expiresAt", f"was {now - part.expires:.0f} s ago: there is nothing to put in force"
-
-
-def _sizes(part: Part) -> Iterator[tuple[str, str]]:
-    if len(part.resources) > MOST_RESOURCES:
-        yield "resources", f"are {len(part.resources)}, more than {MOST_RESOURCES}"
-        return
-    for path, values in (("resources", part.resources), ("actionPlans", part.action_plans)):
-        for number, value in enumerate(values):
-            trouble = _trouble(value, 0)
-            if trouble:
-                yield f"{path}[{number}]", trouble
-                return
-    for number, raw in enumerate(part.resources):
-        # Not only at the merge: what is stored is kept, whether it is rejected or not.
-        secret = SECRETS.get(str(raw.get("kind")), "")
-        spec = raw.get("spec")
-        if secret and isinstance(spec, dict) and secret in spec:
-            yield f"resources[{number}].spec.{secret}", "a part cannot hold a secret"
-            return
-    for number, one in enumerate(part.directives):
-        for name, text in (*one.target._asdict().items(), ("reason", one.reason)):
-            if not text.isprintable() or len(text) > _MOST_REASON:
-                yield f"directives[{number}]", f"{name} is too long, or cannot be printed"
-                return
-    size = len(json.dumps([part.resources, part.action_plans], allow_nan=False))
-    if size > MOST_BYTES:
-        yield "resources", f"take {size} bytes, more than {MOST_BYTES}"
-
-
-def _trouble(value: Any, depth: int) -> str:
-    """What makes a value no plain JSON that can be stored and shown; empty where nothing does."""
-    if depth > _MOST_DEPTH:
-        return f"is nested more than {_MOST_DEPTH} levels deep"
-    if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str) or not key.isprintable() or len(key) > _MOST_KEY:
-                return f"has a field name that is none: {str(key)[:40]!r}"
-        return next(filter(None, (_trouble(one, depth + 1) for one in value.values())), "")
-    if isinstance(value, list | tuple):
-        return next(filter(None, (_trouble(one, depth + 1) for one in value)), "")
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"holds {value}, which is no number"
-    if isinstance(value, str):
-        # SQLite and JSON would not bring half of a surrogate pair back.
-        return "" if value.isascii() or _encodable(value) else "holds text that is not Unicode"
-    if value is None or isinstance(value, bool | int | float):
-        return ""
-    return f"holds a {type(value).__name__}, which JSON has not"
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    gone = _over(ledger, now)[0]
+    ledger.forget_parts(gone)
+    _note_accepted(ledger, {k: one for k, one in _accepted(ledger).items() if k != gone})
+    refuse(ledger, gone, "")
 
 
 @dataclass(slots=True)
@@ -193,19 +191,23 @@ class Sources:
 
     paths: Paths
     _index: tuple[tuple[str, int, float | None], ...] | None = None
-    _parts: tuple[Part, ...] = ()
+    _stored: Stored = Stored((), {})
     _late: dict[str, int] | None = None  # over when the daemon started: generation by source
     _ran: set[str] = field(default_factory=set)
 
-    def read(self) -> Sequence[Part]:
-        """The newest part of each source; the same value as long as nothing is handed in. What
-        cannot be read raises LedgerError: unknown is not the same as none."""
+    def read(self) -> Stored:
+        """What counts of each source; the same value as long as nothing is handed in. What cannot
+        be read raises LedgerError: unknown is not the same as none."""
         with Ledger.read(self.paths) as ledger:
-            index = ledger.part_index()
-            if index != self._index:
-                self._parts = tuple(ledger.parts(newest=True))
-                self._index = index
-        return self._parts
+            index, accepted = ledger.part_index(), _accepted(ledger)
+            if index != self._index or accepted != self._stored.accepted:
+                self._stored, self._index = stored(ledger), index
+        return self._stored
+
+    def accept(self, ledger: Ledger, merged: Effective) -> Stored:
+        """What was merged, with what is in force noted."""
+        self._stored = replace(self._stored, accepted=accept(ledger, merged))
+        return self._stored
 
     async def watch(self, changed: Callable[[], None]) -> None:
         """Tells of parts that any process hands in or withdraws."""

@@ -50,7 +50,10 @@ class Startup:
         with self._ledger() as ledger:
             latch = ledger.latch(router.files)
         if latch is not None:
-            why = f"{self.file} was reverted ({latch.reason}) and is not applied again by itself"
+            why = (
+                f"{self.file} was reverted (generation {latch.generation}: {latch.reason}) and is"
+                " not applied again by itself; `holdfast apply` applies it all the same"
+            )
             return self._fallback(why, [], Refused(why))
         again = "read again" if self.router else "read"
         warnings = (f"warning: {warning}" for warning in router.warnings)
@@ -75,7 +78,10 @@ class Startup:
                 said = (f"generation {number}, of {waiting.file}, is on trial",)
         why = confirm.told(waiting)
         return Loaded(
-            self._trial[1], said, f"{self.file} is not read meanwhile: {why}", Refused(why)
+            self._trial[1],
+            said,
+            f"{self.file} is not read meanwhile: {why}",
+            Refused(f"nothing was touched: {why}"),
         )
 
     def _fallback(self, why: str, said: list[str], error: ConfigError | Refused) -> Loaded:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast.agent.passes import Done
 from holdfast.engine.plan import Held, Plan, Verb
+from holdfast.resources.dynamic.source_name import unnumbered
 from holdfast.state import journal
 from holdfast.state.events import Event
 
@@ -20,6 +21,18 @@ class Said:
 
     happened: tuple[str, ...]
     standing: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Troubles:
+    """What is wrong is said once, for as long as it is."""
+
+    _said: frozenset[str] = frozenset()
+
+    def news(self, lines: Sequence[str]) -> list[str]:
+        """Of all that is wrong now, what was not a moment ago."""
+        said, self._said = self._said, frozenset(map(unnumbered, lines))
+        return [line for line in lines if unnumbered(line) not in said]
 
 
 def of_pass(done: Done, causes: Sequence[str], seconds: float) -> Said:

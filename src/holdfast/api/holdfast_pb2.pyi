@@ -258,6 +258,7 @@ class StatusReply(_message.Message):
     PASSES_FIELD_NUMBER: _builtins.int
     TROUBLES_FIELD_NUMBER: _builtins.int
     HEALTH_CHECKS_FIELD_NUMBER: _builtins.int
+    TRIAL_FIELD_NUMBER: _builtins.int
     router: _builtins.str
     healthy: _builtins.bool
     last_pass: _builtins.str
@@ -280,6 +281,10 @@ class StatusReply(_message.Message):
 
     @_builtins.property
     def health_checks(self) -> _containers.RepeatedCompositeFieldContainer[Global___HealthCheck]: ...
+    @_builtins.property
+    def trial(self) -> Global___Trial:
+        """The generation that waits to be confirmed; absent where none does."""
+
     def __init__(
         self,
         *,
@@ -292,16 +297,55 @@ class StatusReply(_message.Message):
         passes: Global___Passes | None = ...,
         troubles: _abc.Iterable[_builtins.str] | None = ...,
         health_checks: _abc.Iterable[Global___HealthCheck] | None = ...,
+        trial: Global___Trial | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "generation", b"generation", "passes", b"passes"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "passes", b"passes", "trial", b"trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "generation", b"generation", "health_checks", b"health_checks", "healthy", b"healthy", "last_pass", b"last_pass", "passes", b"passes", "resources", b"resources", "router", b"router", "summary", b"summary", "troubles", b"troubles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "health_checks", b"health_checks", "healthy", b"healthy", "last_pass", b"last_pass", "passes", b"passes", "resources", b"resources", "router", b"router", "summary", b"summary", "trial", b"trial", "troubles", b"troubles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__generation: _TypeAlias = _typing.Literal["generation"]  # noqa: Y015
     _WhichOneofArgType__generation: _TypeAlias = _typing.Literal["_generation", b"_generation"]  # noqa: Y015
+    _WhichOneofReturnType__trial: _TypeAlias = _typing.Literal["trial"]  # noqa: Y015
+    _WhichOneofArgType__trial: _TypeAlias = _typing.Literal["_trial", b"_trial"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__generation) -> _WhichOneofReturnType__generation | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__trial) -> _WhichOneofReturnType__trial | None: ...
 
 Global___StatusReply: _TypeAlias = StatusReply  # noqa: Y015
+
+@_typing.final
+class Trial(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    LIFELINES_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    state: _builtins.str
+    """open, or reverting."""
+    deadline: _builtins.float
+    """Seconds since 1970, by the clock as it is now."""
+    @_builtins.property
+    def lifelines(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What worked before, and takes the generation back if it stops."""
+
+    def __init__(
+        self,
+        *,
+        generation: _builtins.int = ...,
+        state: _builtins.str = ...,
+        deadline: _builtins.float = ...,
+        lifelines: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "generation", b"generation", "lifelines", b"lifelines", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Trial: _TypeAlias = Trial  # noqa: Y015
 
 @_typing.final
 class Generation(_message.Message):
@@ -443,22 +487,58 @@ class PlanRequest(_message.Message):
 
     FORM_FIELD_NUMBER: _builtins.int
     ALLOW_MASS_DELETE_FIELD_NUMBER: _builtins.int
+    BACK_FIELD_NUMBER: _builtins.int
     allow_mass_delete: _builtins.bool
     @_builtins.property
     def form(self) -> Global___Form: ...
+    @_builtins.property
+    def back(self) -> Global___Back:
+        """What going back would do, instead of what the startup file in force does."""
+
     def __init__(
         self,
         *,
         form: Global___Form | None = ...,
         allow_mass_delete: _builtins.bool = ...,
+        back: Global___Back | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["form", b"form"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "back", b"back", "form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_mass_delete", b"allow_mass_delete", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_mass_delete", b"allow_mass_delete", "back", b"back", "form", b"form"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__back: _TypeAlias = _typing.Literal["back"]  # noqa: Y015
+    _WhichOneofArgType__back: _TypeAlias = _typing.Literal["_back", b"_back"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__back) -> _WhichOneofReturnType__back | None: ...
+
+Global___PlanRequest: _TypeAlias = PlanRequest  # noqa: Y015
+
+@_typing.final
+class Back(_message.Message):
+    """Back to a configuration that was applied before: the files of its generation are put in place
+    again, all that are kept of it but secrets.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TO_FIELD_NUMBER: _builtins.int
+    OVERWRITE_FIELD_NUMBER: _builtins.int
+    to: _builtins.int
+    """0: the last generation before the present one that converged."""
+    overwrite: _builtins.bool
+    """Lose edits of its files that were never applied."""
+    def __init__(
+        self,
+        *,
+        to: _builtins.int = ...,
+        overwrite: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["overwrite", b"overwrite", "to", b"to"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PlanRequest: _TypeAlias = PlanRequest  # noqa: Y015
+Global___Back: _TypeAlias = Back  # noqa: Y015
 
 @_typing.final
 class PlanReply(_message.Message):
@@ -493,22 +573,26 @@ class PlanHead(_message.Message):
     CHANGES_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
     changes: _builtins.bool
     """Something would be done."""
     unknown: _builtins.bool
     """Something could not be observed."""
     refusal: _builtins.str
     """Why it would not be carried out."""
+    waiting: _builtins.str
+    """What waits to be confirmed, and is in force meanwhile; empty where nothing does."""
     def __init__(
         self,
         *,
         changes: _builtins.bool = ...,
         unknown: _builtins.bool = ...,
         refusal: _builtins.str = ...,
+        waiting: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "refusal", b"refusal", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "refusal", b"refusal", "unknown", b"unknown", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -545,23 +629,31 @@ class ApplyRequest(_message.Message):
     FORM_FIELD_NUMBER: _builtins.int
     ALLOW_MASS_DELETE_FIELD_NUMBER: _builtins.int
     ALLOW_LOCKOUT_FIELD_NUMBER: _builtins.int
+    BACK_FIELD_NUMBER: _builtins.int
     allow_mass_delete: _builtins.bool
     allow_lockout: _builtins.bool
     """Let it cut the connection that somebody is logged in over."""
     @_builtins.property
     def form(self) -> Global___Form: ...
+    @_builtins.property
+    def back(self) -> Global___Back:
+        """Go back first. Refused before a file is written if the pass would be."""
+
     def __init__(
         self,
         *,
         form: Global___Form | None = ...,
         allow_mass_delete: _builtins.bool = ...,
         allow_lockout: _builtins.bool = ...,
+        back: Global___Back | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["form", b"form"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "back", b"back", "form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "back", b"back", "form", b"form"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__back: _TypeAlias = _typing.Literal["back"]  # noqa: Y015
+    _WhichOneofArgType__back: _TypeAlias = _typing.Literal["_back", b"_back"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__back) -> _WhichOneofReturnType__back | None: ...
 
 Global___ApplyRequest: _TypeAlias = ApplyRequest  # noqa: Y015
 
@@ -572,28 +664,59 @@ class ApplyReply(_message.Message):
     PROGRESS_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
+    PLACED_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     """A piece of the report, after the result."""
     @_builtins.property
     def progress(self) -> Global___Progress: ...
     @_builtins.property
     def result(self) -> Global___ApplyResult: ...
+    @_builtins.property
+    def placed(self) -> Global___Placed:
+        """Before the pass that goes back."""
+
     def __init__(
         self,
         *,
         progress: Global___Progress | None = ...,
         result: Global___ApplyResult | None = ...,
         data: _builtins.bytes = ...,
+        placed: Global___Placed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part", "progress", b"progress", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part", "placed", b"placed", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part", "progress", b"progress", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part", "placed", b"placed", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["progress", "result", "data"]  # noqa: Y015
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["progress", "result", "data", "placed"]  # noqa: Y015
     _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
 Global___ApplyReply: _TypeAlias = ApplyReply  # noqa: Y015
+
+@_typing.final
+class Placed(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    @_builtins.property
+    def files(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The files that say something else than before."""
+
+    def __init__(
+        self,
+        *,
+        generation: _builtins.int = ...,
+        files: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["files", b"files", "generation", b"generation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Placed: _TypeAlias = Placed  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
@@ -724,6 +847,40 @@ class TakeBackReply(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TakeBackReply: _TypeAlias = TakeBackReply  # noqa: Y015
+
+@_typing.final
+class GenerationsRequest(_message.Message):
+    """Without a number: all of them, the newest first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHOW_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    FORM_FIELD_NUMBER: _builtins.int
+    show: _builtins.int
+    """One, with its files."""
+    before: _builtins.int
+    """What differs between this one and another."""
+    after: _builtins.int
+    """That other one; 0: the newest."""
+    @_builtins.property
+    def form(self) -> Global___Form: ...
+    def __init__(
+        self,
+        *,
+        show: _builtins.int = ...,
+        before: _builtins.int = ...,
+        after: _builtins.int = ...,
+        form: Global___Form | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["form", b"form"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "form", b"form", "show", b"show"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GenerationsRequest: _TypeAlias = GenerationsRequest  # noqa: Y015
 
 @_typing.final
 class ListPartsRequest(_message.Message):

@@ -34,6 +34,7 @@ ANSWERS = {
     "Router.Apply": "apply",
     "Router.Confirm": "confirm",
     "Router.TakeBack": "take_back",
+    "Router.Generations": "generations",
     "Dynamic.List": "list_parts",
     "Dynamic.Describe": "describe_part",
     "Dynamic.Render": "render",

@@ -183,7 +183,6 @@ def _engine(paths: Paths) -> Engine:
 def _effective(paths: Paths, file: Path | None) -> Effective:
     """By the file that is in force: another one would end what is approved under it."""
     from holdfast.agent.sources import Sources
-    from holdfast.resources.dynamic.effective import merge
     from holdfast.resources.router import load_router
 
     path = paths.config if file is None else file
@@ -193,7 +192,7 @@ def _effective(paths: Paths, file: Path | None) -> Effective:
                 raise Refused(f"a daemon serves {found.file}; leave --file out")
             path = found.file
     router = load_router(path.absolute(), paths.root)
-    return merge(router, Sources(paths).read(), time.time())
+    return Sources(paths).read().merge(router, time.time())
 
 
 def _operator() -> str:

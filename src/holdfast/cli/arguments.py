@@ -9,6 +9,9 @@ import click
 
 file = click.argument("file", required=False, type=click.Path(path_type=Path))
 
+# Of a generation or an event: as large as the ledger can hold, and as fits into a request.
+NUMBER = click.IntRange(1, 2**63 - 1)
+
 # Longer than a pass over 100 000 routes takes; a pass of another process is worth waiting for.
 WAIT_S = 10.0
 

@@ -12,7 +12,7 @@ from holdfast.paths import Paths
 
 
 @click.command()
-@click.argument("generation", required=False, type=click.IntRange(min=1))
+@click.argument("generation", required=False, type=arguments.NUMBER)
 @arguments.wait
 @click.pass_obj
 def command(paths: Paths, generation: int | None, wait: float) -> int:

@@ -76,13 +76,22 @@ class Confirming:
                 sys.stderr,
             )
             return False
-        lines = [f"Still works: {', '.join(map(str, self._lines))}."] if self._lines else []
-        lines.append(
-            f"Generation {waiting.generation} waits until {deadline.until(waiting)} to be"
-            " confirmed with `holdfast confirm`; else everything goes back to what it was."
-        )
-        say(lines, sys.stderr)
+        if self._lines:
+            say([f"Still works: {', '.join(map(str, self._lines))}."], sys.stderr)
+        self.say_waits()
         return True
+
+    def say_waits(self) -> None:
+        """Also where the pass ended in the middle: nobody else tells."""
+        waiting = self.waiting
+        if waiting is not None:
+            say(
+                [
+                    f"Generation {waiting.generation} waits until {deadline.until(waiting)} to be"
+                    " confirmed with `holdfast confirm`; else everything goes back to what it was."
+                ],
+                sys.stderr,
+            )
 
     def _opened(self, waiting: Confirmation) -> None:
         self.waiting = waiting

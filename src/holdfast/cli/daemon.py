@@ -50,15 +50,17 @@ class Daemon:
         reply = self.client.ask("Router.Status", request, pb.StatusReply, READ_S)
         return status_from(reply), reply
 
-    def plan(self, form: str, *, allow_mass_delete: bool = False) -> Plan:
+    def plan(
+        self, form: str, *, allow_mass_delete: bool = False, back: pb.Back | None = None
+    ) -> Plan:
+        """back: what going back to an earlier generation would do."""
         from holdfast.api import holdfast_pb2 as pb
 
-        request = pb.PlanRequest(form=wanted(form), allow_mass_delete=allow_mass_delete)
+        request = pb.PlanRequest(form=wanted(form), allow_mass_delete=allow_mass_delete, back=back)
         replies = self.client.stream("Router.Plan", request, pb.PlanReply, READ_S)
         head = next(replies).head
-        return Plan(
-            head.changes, head.unknown, head.refusal, b"".join(part.data for part in replies)
-        )
+        data = b"".join(part.data for part in replies)
+        return Plan(head.changes, head.unknown, head.refusal, head.waiting, data)
 
     def documents(self, call: str, request: Any, *, changes: bool = False) -> tuple[bytes, int]:
         """What a call answers in pieces or at once, and the exit code that goes with it."""
@@ -78,6 +80,7 @@ class Plan:
     changes: bool
     unknown: bool
     refusal: str
+    waiting: str  # what waits to be confirmed; empty where nothing does
     data: bytes  # in the form that was asked for
 
 

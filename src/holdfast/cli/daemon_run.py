@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.cli import daemon
 from holdfast.cli.exit import Exit
-from holdfast.cli.terminal import ProgressLine
+from holdfast.cli.terminal import ProgressLine, say
 from holdfast.errors import Refused
 
 if TYPE_CHECKING:
+    from holdfast.api import holdfast_pb2 as pb
     from holdfast.cli.daemon import Daemon
     from holdfast.cli.run import Request
 
@@ -30,13 +32,27 @@ def run(request: Request, found: Daemon) -> int:
     return _apply(request, found)
 
 
-def _ask(request: Request, found: Daemon) -> None:
+def go_back(request: Request, found: Daemon, number: int, *, overwrite: bool) -> int:
+    """To a generation that was applied before; 0: the last one before the present."""
+    from holdfast.api import holdfast_pb2 as pb
+
+    back = pb.Back(to=number, overwrite=overwrite)
+    if request.ask:
+        _ask(request, found, back)
+    return _apply(request, found, back)
+
+
+def say_placed(generation: int, files: Iterable[str]) -> None:
+    say((f"{file} is as in generation {generation} again" for file in files), sys.stderr)
+
+
+def _ask(request: Request, found: Daemon, back: pb.Back | None = None) -> None:
     if not sys.stdin.isatty():
         raise Refused(
             "this would change the host, and nobody is there to be asked: add --yes, or look at"
             " it first with `holdfast plan`"
         )
-    plan = found.plan("table", allow_mass_delete=request.allow_mass_delete)
+    plan = found.plan("table", allow_mass_delete=request.allow_mass_delete, back=back)
     if plan.refusal:
         raise Refused(f"nothing was touched: {plan.refusal}")
     if not plan.changes:
@@ -48,13 +64,14 @@ def _ask(request: Request, found: Daemon) -> None:
         raise Refused("not applied: nothing was touched")
 
 
-def _apply(request: Request, found: Daemon) -> int:
+def _apply(request: Request, found: Daemon, back: pb.Back | None = None) -> int:
     from holdfast.api import holdfast_pb2 as pb
 
     asked = pb.ApplyRequest(
         form=daemon.wanted(request.output),
         allow_mass_delete=request.allow_mass_delete,
         allow_lockout=request.allow_lockout,
+        back=back,
     )
     progress, converged, data = ProgressLine(), False, b""
     try:
@@ -62,6 +79,8 @@ def _apply(request: Request, found: Daemon) -> int:
             match reply.WhichOneof("part"):
                 case "progress":
                     progress(reply.progress.done, reply.progress.total)
+                case "placed":
+                    say_placed(reply.placed.generation, reply.placed.files)
                 case "result":
                     converged = reply.result.converged
                 case _:

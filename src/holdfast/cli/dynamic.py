@@ -18,7 +18,6 @@ from holdfast.paths import Paths
 if TYPE_CHECKING:
     from holdfast.agent.stories.dynamic import Parts
     from holdfast.config.part import Part
-    from holdfast.resources.dynamic.effective import Effective
 
 
 @click.group()
@@ -142,12 +141,13 @@ def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
             return _tell_put(*_put_through(found, given))
     with hold(paths, "holdfast dynamic put", wait) as ledger:
         sources.put(ledger, given)
-    try:
-        effective = _parts(paths, file).effective
-    except ConfigError:
-        click.echo(f"{given.ref} is stored, and counts once there is a valid startup file")
-        return Exit.OK
-    reasons = [one.reasons for one in effective.rejected if one.part.source == given.source]
+        try:
+            effective = _parts(paths, file).effective
+        except ConfigError:
+            click.echo(f"{given.ref} is stored, and counts once there is a valid startup file")
+            return Exit.OK
+        sources.accept(ledger, effective)
+    reasons = [one.told for one in effective.rejected if one.part.source == given.source]
     ignored = [str(one) for one in effective.ignored if one.part.source == given.source]
     return _tell_put(given.ref, reasons[0] if reasons else (), ignored)
 
@@ -208,7 +208,6 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
     from holdfast.agent import sources
     from holdfast.agent.startup import Startup
     from holdfast.agent.stories import dynamic
-    from holdfast.resources.dynamic.effective import merge
     from holdfast.state.ledger import Ledger
 
     loaded = Startup(paths, _startup_file(paths, file), writes=False).read()
@@ -220,9 +219,8 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
         lines = (*map(str, problems), loaded.trouble)
         say((f"{style('warning:', 'yellow')} {line}" for line in lines), sys.stderr)
     with Ledger.read(paths) as ledger:
-        stored, refused = ledger.parts(), sources.refusals(ledger)
-    effective: Effective = merge(loaded.router, stored, time.time())
-    return dynamic.parts(effective, stored, refused)
+        stored, refused = sources.stored(ledger, every=True), sources.refusals(ledger)
+    return dynamic.parts(stored.merge(loaded.router, time.time()), stored.parts, refused)
 
 
 def _startup_file(paths: Paths, file: Path | None) -> Path:

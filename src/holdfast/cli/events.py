@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli import daemon, output
+from holdfast.cli import arguments, daemon, output
 from holdfast.cli.exit import Exit
 from holdfast.cli.terminal import Style, say
 from holdfast.errors import LedgerError
@@ -38,12 +38,12 @@ class Wanted:
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Go on with those that come.")
 @click.option(
-    "--after", metavar="N", type=click.IntRange(min=1), default=None, help="Those after number N."
+    "--after", metavar="N", type=arguments.NUMBER, default=None, help="Those after number N."
 )
 @click.option(
     "--last",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=arguments.NUMBER,
     default=_LAST,
     show_default=True,
     help="Without --after: so many of the newest.",

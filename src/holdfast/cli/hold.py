@@ -6,7 +6,6 @@ import sys
 import threading
 
 from holdfast.paths import Paths
-from holdfast.state.confirmations import OPEN
 from holdfast.state.ledger import Ledger
 
 # Soon enough not to look hung, late enough not to speak of every short pass.
@@ -54,11 +53,4 @@ def say_waiting(paths: Paths) -> None:
         return
     from holdfast.agent.confirm import window as confirm
 
-    why = confirm.overdue(waiting)
-    said = confirm.told(waiting)
-    if why and waiting.state == OPEN:
-        said = (
-            f"generation {waiting.generation} is overdue, as {why}: the next command that changes"
-            " anything takes it back, and so does `holdfast rollback`"
-        )
-    print(said, file=sys.stderr)
+    print(confirm.notice(waiting), file=sys.stderr)

@@ -43,6 +43,8 @@ def command(
         with daemon.connect(paths, reads=True) as found:
             if found is not None and found.serves(file):
                 made = found.plan(output, allow_mass_delete=allow_mass_delete)
+                if made.waiting:
+                    print(made.waiting, file=sys.stderr)
                 daemon.show(made.data, output)
                 return _code(made.unknown, made.changes and detailed_exitcode)
     from holdfast.agent.preview import look

@@ -96,11 +96,10 @@ def _effective(paths: Paths, file: Path | None) -> Effective:
     import time
 
     from holdfast.agent.sources import Sources
-    from holdfast.resources.dynamic.effective import merge
     from holdfast.resources.router import load_router
 
     path = (paths.config if file is None else file).absolute()
-    return merge(load_router(path, paths.root), Sources(paths).read(), time.time())
+    return Sources(paths).read().merge(load_router(path, paths.root), time.time())
 
 
 def _lines(plugins: list[dict[str, Any]], style: Style) -> Iterator[str]:
@@ -150,5 +149,6 @@ def _report(found: dict[str, Any], style: Style) -> Iterator[str]:
     for one in spec["directives"]:
         target = f"{one['target']['kind']}/{one['target']['name']}"
         yield f"  {style('-', 'yellow')} masks {target}: {one['reason']}"
+    yield from (f"  {style('!', 'red')} {line}" for line in found["ignored"])
     for one in spec["actionPlans"]:
         yield f"  {style('!', 'cyan')} proposes {one.get('action')} ({one.get('name')})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from holdfast.cli.load import load
 from holdfast.cli.terminal import ProgressLine, Style, say
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.errors import LedgerError, Refused
+from holdfast.errors import HoldfastError, LedgerError, Refused
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.state import journal
@@ -60,6 +61,12 @@ def run(request: Request) -> int:
 
 
 def _refuse_served(found: daemon.Daemon, file: Path | None) -> None:
+    if os.geteuid() != 0:
+        raise Refused(
+            "nothing was touched: a trial takes root, also where a daemon runs: it brings in a"
+            " configuration that root has not written, and that may have programs run as root."
+            " The daemon's group may confirm it, take it back, and go back to what was applied"
+        )
     if found.serves(file):
         raise Refused(
             f"nothing was touched: a daemon (process {found.about.pid}) applies {found.file} as"
@@ -84,7 +91,12 @@ def _alone(request: Request, served: Path | None) -> int:
         from holdfast.cli.confirming import Confirming
 
         agreed.confirming = Confirming(request, loaded, served)
-    done = agreed.run()
+    try:
+        done = agreed.run()
+    except HoldfastError:
+        if agreed.confirming is not None:
+            agreed.confirming.say_waits()
+        raise
     show.report(done, agreed.generation, request.output, sys.stdout)
     kept = agreed.confirming is None or agreed.confirming.judge()
     return Exit.OK if done.converged and kept else Exit.FAILED
@@ -139,6 +151,14 @@ def agree(request: Request, loaded: Loaded) -> str:
         if sys.stdin.readline().strip() != "yes":
             raise Refused("not applied: nothing was touched")
     return document.digest(plan, about.files)
+
+
+def check(request: Request, loaded: Loaded) -> None:
+    """Asks, where somebody is to be asked; raises where it must not be done in any case."""
+    if request.ask:
+        agree(request, loaded)
+    else:
+        _refuse(_look(request, loaded))
 
 
 def _look(request: Request, loaded: Loaded) -> Plan:
@@ -228,8 +248,9 @@ class AgreedPass:
         """What became of other sources, where there are any."""
         if self.loaded.effective is None:
             return []
-        from holdfast.agent import merge_events
+        from holdfast.agent import merge_events, sources
 
+        sources.accept(ledger, self.loaded.effective)
         return merge_events.record(ledger, self.loaded.effective)
 
     def _forward(self, events: Sequence[Event]) -> None:

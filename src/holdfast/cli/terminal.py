@@ -55,7 +55,7 @@ class ProgressLine:
 
 def say(lines: Iterable[str], stream: TextIO) -> None:
     """Prints lines for people: places in files below the working directory by relative names."""
-    folder = f"{Path.cwd()}/"
+    folder = _folder()
     if stream is sys.stderr:
         # What was printed before stands before, where both go to one file or pipe.
         with suppress(BrokenPipeError):
@@ -66,7 +66,15 @@ def say(lines: Iterable[str], stream: TextIO) -> None:
 
 def relative_places(text: str) -> str:
     """`/home/me/router.yaml:3:5` as `router.yaml:3:5` in /home/me; other paths stay as they are."""
-    return _relative_places(text, f"{Path.cwd()}/")
+    return _relative_places(text, _folder())
+
+
+def _folder() -> str:
+    """The working directory; that of a shell may have been removed."""
+    try:
+        return f"{Path.cwd()}/"
+    except FileNotFoundError:
+        return "//"
 
 
 def _relative_places(text: str, folder: str) -> str:

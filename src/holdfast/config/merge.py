@@ -43,14 +43,25 @@ class Cover:
 
 
 def newest(parts: Iterable[Part]) -> list[Part]:
-    """The newest generation of each source, by source. It replaces those before it for good: one
-    that is over does not bring back what its own source said earlier."""
+    """The newest generation of each source, by source."""
     found: dict[str, Part] = {}
     for part in parts:
         other = found.get(part.source)
         if other is None or part.generation > other.generation:
             found[part.source] = part
     return sorted(found.values(), key=lambda part: (part.source, part.generation, part.name))
+
+
+def standbys(parts: Iterable[Part], accepted: Mapping[str, int]) -> dict[str, Part]:
+    """By source, the part that was in force last, where a newer one has come since. accepted: its
+    generation, by source. Nothing older than that ever counts again."""
+    given = list(parts)
+    last = {part.source: part.generation for part in newest(given)}
+    return {
+        part.source: part
+        for part in given
+        if accepted.get(part.source) == part.generation < last[part.source]
+    }
 
 
 def capped(part: Part, ttl: float | None) -> Part:

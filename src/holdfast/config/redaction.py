@@ -19,13 +19,16 @@ _SECRET = re.compile(
 _FIELD = re.compile(r"(?P<key>[\"']?(?P<name>\w+)[\"']?\s*:\s*)(?P<value>[^\s#][^#\n]*)", re.ASCII)
 
 
+_ELSEWHERE = re.compile(r"(?:File|_file|FILE|Encoding)$")
+
+
 def speaks_of_secret(name: str) -> bool:
-    """Also of one that stands elsewhere."""
-    return bool(_SECRET.search(name))
+    """Also of one that stands elsewhere. Words may be set apart, as in `API_KEY`."""
+    return bool(_SECRET.search(name.replace("_", "").replace("-", "")))
 
 
 def is_secret(name: str) -> bool:
-    return speaks_of_secret(name) and not name.endswith(("File", "Encoding"))
+    return speaks_of_secret(name) and not _ELSEWHERE.search(name)
 
 
 def redact(text: str) -> str:

@@ -23,6 +23,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -65,12 +66,14 @@ def _format(feed: str, settings: Mapping[str, str]) -> str:
 
 
 class _SameScheme(HTTPRedirectHandler):
-    """A web server must not be able to lead to a file of this machine."""
+    """A web server must not be able to lead to a file of this machine, nor from an address that
+    proves who answers to one that does not."""
 
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Any:
-        if not newurl.startswith(("http://", "https://")):
+        downgraded = req.full_url.startswith("https://") and newurl.startswith("http://")
+        if downgraded or not newurl.startswith(("http://", "https://")):
             raise Failed(f"{req.full_url} leads to {newurl}, which is not followed")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -80,13 +83,16 @@ def _fetch(feed: str) -> str:
         if feed.startswith(("http://", "https://")):
             with build_opener(_SameScheme).open(feed, timeout=_TIMEOUT_S) as answer:
                 data: bytes = answer.read(_MOST_BYTES + 1)
+                # A read of so many bytes is content with fewer, also where more were announced.
+                if answer.length and len(data) <= _MOST_BYTES:
+                    raise Failed(f"{feed}: was cut short, {answer.length} bytes are missing")
         else:
             with Path(feed).open("rb") as stream:
                 data = stream.read(_MOST_BYTES + 1)
     except URLError as error:
         raise Failed(f"{feed}: {error.reason}") from None
-    except OSError as error:
-        raise Failed(f"{feed}: {error.strerror or error}") from None
+    except (OSError, HTTPException) as error:
+        raise Failed(f"{feed}: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > _MOST_BYTES:
         raise Failed(f"{feed}: more than {_MOST_BYTES >> 20} MB")
     try:
@@ -145,7 +151,7 @@ def _line(place: str, entry: Mapping[str, str], settings: Mapping[str, str]) -> 
         ("table", settings.get("TABLE", "")),
     ):
         if value:
-            if not value.isdecimal():
+            if not (value.isascii() and value.isdecimal()):
                 raise Failed(f"{place}: {word} {value!r} is not a number")
             words += [word, value]
     return " ".join(words)

@@ -34,5 +34,22 @@ def parse_moment(text: str) -> float:
     return seconds
 
 
+def format_moment(seconds: float) -> str:
+    """In UTC, to the millisecond where there are any."""
+    whole, millis = divmod(round(seconds * 1000), 1000)
+    days, rest = divmod(whole, 86_400)
+    year = 1970 + days // 366
+    while timegm((year + 1, 1, 1, 0, 0, 0)) <= whole:
+        year += 1
+    days -= timegm((year, 1, 1, 0, 0, 0)) // 86_400
+    month = 1
+    while days >= monthrange(year, month)[1]:
+        days -= monthrange(year, month)[1]
+        month += 1
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    part = f".{millis:03}" if millis else ""
+    return f"{year:04}-{month:02}-{days + 1:02}T{clock}{part}Z"
+
+
 def moment() -> Shape:
     return parsed(parse_moment, "point in time, as 2026-05-29T12:00:00Z", {"format": "date-time"})

@@ -91,13 +91,14 @@ def finish_revert(
     put: Iterable[Claim],
     remove: Iterable[Key],
 ) -> None:
-    """All at once: the claims as they were, the end of the wait, and the latch."""
+    """All at once: the claims as they were, the end of the wait, and the latch. Generations since
+    then are the candidate's as well, with parts that came while it waited."""
     with database.transaction():
         claims.remove_rows(database, remove)
         claims.put_rows(database, put)
         _move(database, latch.generation, REVERTING, REVERTED, latch.reason)
         database.execute(
-            "UPDATE generations SET state=? WHERE number=?", (REVERTED, latch.generation)
+            "UPDATE generations SET state=? WHERE number>=?", (REVERTED, latch.generation)
         )
         latches.put_row(database, latch)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.errors import LedgerError
+from holdfast.errors import LedgerError, Refused
 from holdfast.state import defaults, faults
 from holdfast.state.database import Database, Row
 
@@ -44,12 +44,13 @@ class Generation:
 
 
 def begin(database: Database, files: Iterable[ConfigFile], clock: Callable[[], float]) -> int:
-    """The newest generation where it holds these very files, else a new one. An unchanged
-    configuration costs its hashing and no write."""
+    """The newest generation where it holds these very files and was not reverted, else a new one.
+    An unchanged configuration costs its hashing and no write."""
     contents = _by_path(files)
     digests = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
     newest = read(database, 1)
-    if newest and {file.path: file.sha256 for file in newest[0].files} == digests:
+    held = {file.path: file.sha256 for file in newest[0].files} if newest else None
+    if held == digests and newest[0].state != REVERTED:
         return newest[0].number
     stored = {sha256 for (sha256,) in database.query("SELECT sha256 FROM contents")}
     fresh = {
@@ -140,10 +141,10 @@ def read(database: Database, limit: int) -> list[Generation]:
 
 
 def files(database: Database, number: int) -> dict[str, bytes]:
-    if not database.query("SELECT 1 FROM generations WHERE number=?", (number,)):
-        raise LedgerError(
-            f"{database.path}: there is no generation {number}; the last"
-            f" {defaults.KEEP_GENERATIONS} are kept"
+    # SQLite takes 64 bits, and callers may say any number.
+    if number >= 2**63 or not database.query("SELECT 1 FROM generations WHERE number=?", (number,)):
+        raise Refused(
+            f"there is no generation {number}; the last {defaults.KEEP_GENERATIONS} are kept"
         )
     rows = database.query(
         "SELECT path, sha256, compressed FROM generation_files JOIN contents USING (sha256)"

@@ -99,8 +99,8 @@ class Ledger:
         claims.write(self._database, put, remove)
 
     def begin_generation(self, files: Sequence[ConfigFile]) -> int:
-        """The number of the newest generation if it holds these very files, else of a new one in
-        state `applying`. Older ones than the last 50 are dropped."""
+        """The number of the newest generation if it holds these very files and was not reverted,
+        else of a new one in state `applying`. Older ones than the last 50 are dropped."""
         return generations.begin(self._database, files, self._clock)
 
     def finish_generation(self, number: int, outcome: str) -> None:
@@ -133,13 +133,17 @@ class Ledger:
         """None where there is no such note."""
         return notes.get(self._database, name)
 
-    def put_part(self, part: Part) -> None:
-        """A generation that its source does not have yet; the last ten of a source are kept."""
-        parts.put(self._database, part)
+    def put_part(self, part: Part, keep: int = 0) -> None:
+        """A generation that its source does not have yet; the last ten of a source are kept, and
+        the generation `keep` of it."""
+        parts.put(self._database, part, keep)
 
     def parts(self, *, newest: bool = False) -> list[Part]:
         """By source, the newest generation of each first; with `newest`, that one alone."""
         return parts.read(self._database, newest=newest)
+
+    def part(self, source: str, generation: int) -> Part | None:
+        return parts.get(self._database, source, generation)
 
     def part_index(self) -> tuple[tuple[str, int, float | None], ...]:
         """Source, generation and end of the newest part of each source; reads no part."""
@@ -148,6 +152,10 @@ class Ledger:
     def end_parts(self, source: str) -> None:
         """What the source contributes is over now."""
         parts.end(self._database, source, self._clock())
+
+    def forget_parts(self, source: str) -> None:
+        """As if it had never handed anything in."""
+        parts.forget(self._database, source)
 
     def put_run(self, run: PluginRun) -> None:
         plugin_runs.put(self._database, run)

@@ -12,14 +12,14 @@ from holdfast.state.database import Database, Row
 _COLUMNS = "source, generation, observed, expires, digest, resources, directives, action_plans"
 
 
-def put(database: Database, part: Part) -> None:
-    """Adds it, and drops what lies too far back in its source."""
+def put(database: Database, part: Part, keep: int) -> None:
+    """Adds it, and drops what lies too far back in its source, but for the generation `keep`."""
     with database.transaction():
         put_rows(database, [part])
         database.execute(
-            "DELETE FROM parts WHERE source=? AND generation NOT IN (SELECT generation FROM parts"
-            " WHERE source=? ORDER BY generation DESC LIMIT ?)",
-            (part.source, part.source, defaults.KEEP_PARTS),
+            "DELETE FROM parts WHERE source=? AND generation!=? AND generation NOT IN (SELECT"
+            " generation FROM parts WHERE source=? ORDER BY generation DESC LIMIT ?)",
+            (part.source, keep, part.source, defaults.KEEP_PARTS),
         )
 
 
@@ -53,6 +53,12 @@ def end(database: Database, source: str, moment: float) -> None:
         )
 
 
+def forget(database: Database, source: str) -> None:
+    """All of its generations."""
+    with database.transaction():
+        database.execute("DELETE FROM parts WHERE source=?", (source,))
+
+
 def restore(database: Database, parts: Iterable[Part]) -> None:
     """Within a transaction: these parts in place of those there."""
     database.execute("DELETE FROM parts")
@@ -61,13 +67,15 @@ def restore(database: Database, parts: Iterable[Part]) -> None:
 
 def read(database: Database, *, newest: bool) -> list[Part]:
     """By source, the newest generation of each first; with `newest`, that one alone."""
-    found = []
-    for row in _rows(database, newest=newest):
-        try:
-            found.append(_decode(row))
-        except ValueError as error:
-            raise faults.undecodable(database.path, _name(row), str(error)) from error
-    return found
+    return [_decoded(database, row) for row in _rows(database, newest=newest)]
+
+
+def get(database: Database, source: str, generation: int) -> Part | None:
+    found = database.query(
+        f"SELECT {_COLUMNS} FROM parts WHERE source=? AND generation=?",  # noqa: S608 (constants only)
+        (source, generation),
+    )
+    return _decoded(database, found[0]) if found else None
 
 
 def index(database: Database) -> tuple[tuple[str, int, float | None], ...]:
@@ -101,6 +109,13 @@ def _rows(database: Database, *, newest: bool) -> list[Row]:
         f"SELECT {_COLUMNS} FROM parts{only}"  # noqa: S608 (constants only)
         " ORDER BY source, generation DESC"
     )
+
+
+def _decoded(database: Database, row: Row) -> Part:
+    try:
+        return _decode(row)
+    except ValueError as error:
+        raise faults.undecodable(database.path, _name(row), str(error)) from error
 
 
 def _decode(row: Row) -> Part:

@@ -47,7 +47,7 @@ def test_what_everything_allows_is_executed_once(scene: Scene) -> None:
             "mode": "execute",
             "idempotencyKey": "k1",
             "context": {
-                "now": "2025-11-24T16:00:00.000Z",
+                "now": "2025-11-24T16:00:00Z",
                 "source": "Owner/ci",
                 "generation": 12,
                 "resources": [],
@@ -230,6 +230,8 @@ def test_a_part_that_ends_during_a_run_ends_what_is_left_of_it(scene: Scene) -> 
         ("answer('succeeded'); time.sleep(60)", "did not end within 1 s"),
         ("print('x' * (5 << 20))", "wrote more than 4096 KiB"),
         ("pass", "its answer is not JSON"),
+        ("answer('succeeded', observed={'a': json.loads('[' * 90 + ']' * 90)})", "64 levels deep"),
+        ("sys.exit('\\x1b[2Jgone')", "exit status 1: [2Jgone"),
     ],
 )
 def test_an_executor_that_misbehaves_has_failed(scene: Scene, program: str, said: str) -> None:
@@ -274,10 +276,13 @@ def test_what_failed_is_tried_again_for_a_newer_generation(scene: Scene) -> None
 def test_secrets_reach_the_executor_and_nobody_else(scene: Scene) -> None:
     scene.executor(
         "answer('failed', error='token ' + spec['parameters']['token'] + ' is not valid\\n!',"
-        " observed={'sessionToken': 'hunter3'})"
+        " observed={'sessionToken': 'hunter3', 'said': ['with ' + spec['parameters']['token'],"
+        " spec['parameters']['pinSecret']]})"
     )
-    scene.parts = [part(plan(parameters={"token": "hunter2-and-more"}))]
+    scene.parts = [part(plan(parameters={"token": "hunter2-and-more", "pinSecret": 4711471}))]
     (done,) = scene.run()
+    observed = scene.action().result["observed"]
+    assert observed["said"] == ["with (not shown)", "(not shown)"], "it would be shown in an undo"
     assert scene.asked[0]["spec"]["parameters"]["token"] == "hunter2-and-more"  # noqa: S105
     assert done.reason == "token (not shown) is not valid !"
     documents = [
@@ -288,6 +293,7 @@ def test_secrets_reach_the_executor_and_nobody_else(scene: Scene) -> None:
     ]
     told = json.dumps(documents) + str(scene.events()) + repr(done) + repr(scene.action())
     assert "hunter" not in told
+    assert "4711471" not in told
 
 
 def test_bad_plans_are_said_once(scene: Scene) -> None:

@@ -122,3 +122,24 @@ def test_an_undo_is_a_plan_with_what_was_observed() -> None:
 def test_secrets_are_known_by_the_names_of_their_fields() -> None:
     raw = plan(parameters={"apiToken": "s3cret", "region": "eu", "more": {"password": "hunter2"}})
     assert secrets(raw) == {"s3cret", "hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("192.0.2.7-192.0.2.9", ["192.0.2.7/32", "192.0.2.9/32"]),
+        ("eni-1,192.0.2.7", ["192.0.2.7/32"]),
+        ("http://192.0.2.7:80/x", ["192.0.2.7/32"]),
+        ("[2001:db8::1]:80", ["2001:db8::1/128"]),
+        ("to 2001:db8::5.", ["2001:db8::5/128"]),
+        ("010.0.1.5", ["10.0.1.5/32"]),
+        ("10.0.1.5/33", ["10.0.1.5/32"]),
+        ("10.0.1.5", ["10.0.1.5/32"]),
+        ("00:11:22:33:44:55", []),
+        ("12:30:45", []),
+        ("ocid1.vnic.oc1..abc", []),
+    ],
+)
+def test_addresses_within_a_text_are_found(text: str, found: list[str]) -> None:
+    given = read(plan(target={"address": "10.9.9.9", "nicRef": "x"}, parameters={"note": text}))
+    assert [str(one) for path, one in addresses(given) if path == "parameters.note"] == found

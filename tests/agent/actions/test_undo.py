@@ -7,21 +7,30 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.actions import listing
 from holdfast.errors import Refused
 from holdfast.state.actions import FAILED, ROLLED_BACK, SUCCEEDED
 from tests.agent.actions.plans import part, plan
 from tests.agent.actions.scene import Scene
 
 
+def undoable(scene: Scene, key: str) -> bool:
+    shown = listing.show_document(scene.paths, scene.view(), key, scene.now)
+    return bool(shown["undoAvailable"])
+
+
 def test_undo(scene: Scene) -> None:
     undo = {"action": "unassign-secondary-ip", "parameters": {"force": True}}
     scene.parts = [part(plan(undo=undo))]
     scene.run()
+    assert undoable(scene, "k1")
     scene.parts = []  # that it was proposed long ago does not matter
     scene.now += 10_000
     done = asyncio.run(scene.engine.rollback(scene.view, "k1", "user 0"))
     assert done.outcome == SUCCEEDED
     assert scene.action().state == ROLLED_BACK
+    assert not undoable(scene, "k1"), "not a second time"
+    assert not undoable(scene, "k1:undo")
     asked = scene.asked[1]["spec"]
     assert (asked["action"], asked["idempotencyKey"], asked["mode"]) == (
         "unassign-secondary-ip",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -60,6 +61,7 @@ def test_an_empty_feed_contributes_nothing(tmp_path: Path, monkeypatch: pytest.M
         ("a.csv", "prefix,via\n203.0.113.0/24,192.0.2.1,9\n", "a.csv:2: more values"),
         ("a.csv", "prefix,dev\n203.0.113.0/24,lan; rm\n", "is not the name of an interface"),
         ("a.csv", "prefix,via,metric\n203.0.113.0/24,192.0.2.1,low\n", "metric 'low'"),
+        ("a.csv", "prefix,via,metric\n203.0.113.0/24,192.0.2.1,\u0663\n", "is not a number"),
         ("a.json", "{}", "must be a list"),
         ("a.json", "[[1]]", "a.json[0]: is neither"),
         ("a.json", '[{"prefix": "203.0.113.0/24", "gw": "x"}]', "unknown field 'gw'"),
@@ -90,6 +92,18 @@ class _Answers(BaseHTTPRequestHandler):
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b'["203.0.113.0/24"]')
+        elif self.path == "/half.csv":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"prefix\n203.0.113.0/24\n")
+        elif self.path == "/chunks.csv":
+            self.protocol_version = "HTTP/1.1"
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"50\r\nprefix\n203.0.113.0/24\n")
+            self.close_connection = True
         elif self.path == "/away.json":
             self.send_response(302)
             self.send_header("Location", "file:///etc/hostname")
@@ -121,3 +135,21 @@ def test_from_a_web_server(server: str, monkeypatch: pytest.MonkeyPatch) -> None
         look(monkeypatch, FEED=f"{server}/away.json")
     with pytest.raises(Failed, match="refused"):
         look(monkeypatch, FEED="http://127.0.0.1:1/routes.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("half", "was cut short, 78 bytes"), ("chunks", "IncompleteRead")]
+)
+def test_half_of_an_answer_is_none(
+    server: str, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    with pytest.raises(Failed, match=said):
+        look(monkeypatch, FEED=f"{server}/{name}.csv", VIA="192.0.2.1")
+
+
+def test_who_answers_stays_proven() -> None:
+    asked = urllib.request.Request("https://feed.example/a.csv")
+    follow = feed._SameScheme().redirect_request
+    with pytest.raises(Failed, match="which is not followed"):
+        follow(asked, None, 302, "", {}, "http://feed.example/a.csv")
+    assert follow(asked, None, 302, "", {}, "https://other.example/a.csv") is not None

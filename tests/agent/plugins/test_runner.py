@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
-from holdfast.agent.plugins import runner
+from holdfast.agent.plugins import launch, runner
 from holdfast.agent.plugins.runner import Outcome
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to drop privileges")
@@ -201,3 +203,100 @@ def test_one_that_belongs_to_somebody_else(script: Path) -> None:
     write(script, "print()")
     os.chown(script, 1000, 1000)
     assert "belongs to user 1000" in run(script).problem
+
+
+def test_one_that_others_could_put_another_in_the_place_of(script: Path) -> None:
+    write(script, "print()")
+    folder = script.parent
+    folder.chmod(0o777)
+    assert f"may write the folder {folder}: chmod go-w" in run(script).problem
+    folder.chmod(0o1777)
+    assert run(script).problem == "", "in a sticky one nobody else can"
+    (folder / "link").symlink_to(script)
+    folder.chmod(0o755)
+    assert run(folder / "link").problem == ""
+
+
+@needs_root
+def test_one_in_a_folder_of_somebody_else(script: Path) -> None:
+    folder = script.parent / "theirs"
+    folder.mkdir()
+    write(folder / "plugin", "print()")
+    os.chown(folder, 1000, 1000)
+    assert f"the folder {folder} belongs to user 1000" in run(folder / "plugin").problem
+
+
+def test_the_signal_that_ended_it_is_named(script: Path) -> None:
+    write(script, "import ctypes; ctypes.string_at(0)")
+    assert run(script).problem == "ended with exit status 139 (SIGSEGV)"
+
+
+def test_without_its_daemon_it_is_not_even_started(script: Path) -> None:
+    """Nobody would end it: the daemon went down while its launcher was on its way."""
+    write(script, "print('started')")
+    limits = (runner.USER, runner.GROUP, 64, 1 << 30, 5)
+    done = subprocess.run(
+        [sys.executable, launch.__file__, "1", *map(str, limits), str(script)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (126, "")
+
+
+def test_what_the_system_cannot_start(script: Path) -> None:
+    write(script, "print()")
+    long = {"LONG": "x" * (1 << 20)}
+    outcome = asyncio.run(runner.run(script, b"{}", timeout=5, environment=long))
+    assert outcome.problem == "cannot be started: Argument list too long"
+
+
+@needs_root
+def test_one_plugin_does_not_see_another(script: Path) -> None:
+    """They are the same user, and an executor has credentials in its environment."""
+    slow, nosy = script.with_name("slow"), script.with_name("nosy")
+    write(slow, "import sys, time; print(flush=True); time.sleep(60)")
+    write(
+        nosy,
+        """
+        import json, os
+        seen = [name for name in os.listdir("/proc") if name.isdigit()]
+        print(json.dumps([seen, open("/proc/self/oom_score_adj").read().strip()]))
+        """,
+    )
+
+    async def both() -> Outcome:
+        secret = {"TOKEN": "hunter2"}
+        first = asyncio.create_task(runner.run(slow, b"", timeout=30, environment=secret))
+        while not started(slow):
+            await asyncio.sleep(0.05)
+        try:
+            return await runner.run(nosy, b"", timeout=10, environment={})
+        finally:
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+
+    outcome = asyncio.run(both())
+    assert json.loads(outcome.out) == [["1"], "500"], outcome.err
+
+
+def started(script: Path) -> bool:
+    lines = subprocess.run(["ps", "-eo", "user,args"], capture_output=True, text=True, check=True)
+    return any(
+        line.startswith("nobody") and str(script) in line for line in lines.stdout.splitlines()
+    )
+
+
+@needs_root
+def test_in_a_sandbox_root_is_not_taken_for_somebody_else(script: Path) -> None:
+    """There, folders of the machine belong to a user without a number."""
+    folder = script.parent / "system"
+    folder.mkdir()
+    write(folder / "plugin", "print()")
+    for one in (folder, folder / "plugin"):
+        os.chown(one, 1000, 1000)
+    look = "import pathlib, sys; from holdfast.agent.plugins.runner import objection; "
+    look += "print(objection(pathlib.Path(sys.argv[1])))"
+    words = ["unshare", "-r", sys.executable, "-c", look, str(folder / "plugin")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("\n", "")

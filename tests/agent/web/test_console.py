@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from holdfast.agent.web.app import MOST_STREAMS
 from tests.agent.web.conftest import ADDRESS, CONFIG, Scene
 
 
@@ -104,6 +106,43 @@ def test_names_of_others_are_text_and_not_markup(page: Page) -> None:
     page.goto(f"{ADDRESS}/events?kind=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E")
     expect(page.get_by_label("Kind")).to_have_value("<img src=x onerror=alert(1)>")
     assert page.locator("main img").count() == 0
+
+
+def test_whoever_types_goes_on_typing(scene: Scene, page: Page) -> None:
+    """The page is fetched anew with every event."""
+    page.goto(ADDRESS)
+    page.get_by_label("Show").focus()
+    page.keyboard.type("Ipv4")
+    page.keyboard.press("ArrowLeft")
+    page.evaluate("document.querySelector('#resources').dataset.old = 1")
+    scene.netns.ip("route del 203.0.113.0/24")
+    expect(page.locator("#resources[data-old]")).to_have_count(0)
+    page.keyboard.type("v")
+    expect(page.get_by_label("Show")).to_have_value("Ipvv4")
+    link = page.locator("main a").first
+    link.focus()
+    page.evaluate("document.querySelector('#resources').dataset.old = 1")
+    scene.netns.ip("route del 203.0.113.0/24")
+    expect(page.locator("#resources[data-old]")).to_have_count(0)
+    expect(page.locator("main a").first).to_be_focused()
+
+
+def test_a_page_that_was_turned_away_comes_back(
+    scene: Scene, page: Page, problems: list[str]
+) -> None:
+    taken = [socket.create_connection(("127.0.0.1", 9473), timeout=20) for _ in range(MOST_STREAMS)]
+    for sock in taken:
+        sock.sendall(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n\r\n")
+        sock.recv(12)
+    page.goto(ADDRESS)
+    expect(page.locator("#live")).to_have_text("not connected")
+    for sock in taken:
+        sock.close()
+    expect(page.locator("#live")).to_have_text("live", timeout=30000)
+    scene.netns.ip("route del 203.0.113.0/24")
+    expect(page.locator("table.events")).to_contain_text("repaired")
+    assert all("503" in one for one in problems)
+    problems.clear()
 
 
 @pytest.mark.usefixtures("scene")

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from holdfast.agent.web.address import parse_listen
+from holdfast.agent.web.app import MOST_STREAMS
 from tests.agent.street import until
 from tests.agent.web.conftest import Scene
 
@@ -100,6 +101,39 @@ def _stream_status() -> int:
     status = connection.getresponse().status
     connection.close()
     return status
+
+
+def test_streams_that_are_asked_for_all_at_once(scene: Scene) -> None:  # noqa: ARG001 (made)
+    """None of them was read of when the others were let in."""
+    asked = [socket.create_connection(("127.0.0.1", 9473), timeout=20) for _ in range(40)]
+    for sock in asked:
+        sock.sendall(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n\r\n")
+    answers = [sock.recv(12) for sock in asked]
+    assert answers.count(b"HTTP/1.1 200") == MOST_STREAMS
+    assert answers.count(b"HTTP/1.1 503") == 40 - MOST_STREAMS
+    for sock in asked:
+        sock.close()
+    until(lambda: _stream_status() == 200, "their places are free again")
+
+
+@pytest.mark.usefixtures("scene")
+def test_a_number_of_another_ledger_is_no_dead_end() -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
+    connection.request("GET", "/api/v1/events/stream", headers={"Last-Event-ID": "999999"})
+    answer = connection.getresponse()
+    newest = json.loads(get("/api/v1/events")[1])["events"][-1]["sequence"]
+    assert answer.readline().decode() == f"id: {newest}\n"
+    connection.close()
+
+
+def test_what_cannot_be_told_now_is_not_said_to_be_missing(scene: Scene) -> None:
+    assert get("/generations/99")[0] == 404
+    assert get("/generations/99999999999999999999")[0] == 404
+    ledger = scene.root / "var/lib/holdfast/state.db"
+    ledger.rename(ledger.with_suffix(".away"))
+    ledger.write_text("no database, and longer than a hundred bytes, as SQLite reads it" * 4)
+    status, said = get("/generations/1")
+    assert (status, "could not read the ledger" in said) == (503, True)
 
 
 def test_streams_that_nobody_reads(scene: Scene) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.engine.kinds.route import Nexthop, pack_key, template
 from holdfast.host.netlink.messages import Dump, runs
 from holdfast.host.netlink.route_codec import DEFAULT_KEY, Leg, created
+from holdfast.host.netlink.route_decode import pick, select
 
 
 def message(
@@ -79,3 +80,30 @@ def test_a_block_is_the_requests_one_after_the_other() -> None:
         for number, body in enumerate(shape.stream(keys), 5)
     ]
     assert b"".join(datagrams) == b"".join(expected)
+
+
+KEYS = st.one_of(
+    st.builds(
+        lambda number, length: pack_key(
+            (number >> (32 - length) << (32 - length)).to_bytes(4, "big"), length
+        ),
+        st.integers(0, 2**32 - 1),
+        st.integers(1, 32),
+    ),
+    st.sampled_from([DEFAULT_KEY[4], pack_key(bytes((192, 0, 2, 2)), 32)]),
+)
+
+
+@given(st.lists(KEYS, max_size=40, unique=True), st.sets(KEYS, max_size=4), st.integers(0, 4))
+def test_few_routes_are_picked_as_if_all_were_looked_at(
+    there: list[bytes], others: set[bytes], few: int
+) -> None:
+    ways = [(Leg(Nexthop("192.0.2.2", "v0"), 3),), (Leg(Nexthop("192.0.2.2", "v0"), 3),) * 2]
+    bodies = []
+    for number, key in enumerate(there):
+        legs = ways[number // 7 % 2]
+        shared = template(4, nexthops=tuple(leg.nexthop for leg in legs))
+        bodies += created(shared, list(legs), 72).bodies([key])
+    wanted = {*there[:few], *others}
+    dump = Dump(list(runs(b"".join(map(message, bodies)))) if bodies else [])
+    assert pick(dump, 4, wanted) == select(bodies, 4, wanted)

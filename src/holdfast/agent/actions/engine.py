@@ -21,7 +21,7 @@ from holdfast.agent.actions.intake import subject
 from holdfast.agent.actions.plan import DRY_RUN, UNDO, read, secrets, undoing
 from holdfast.agent.actions.policy import Against
 from holdfast.agent.actions.protocol import Answer, Asked
-from holdfast.agent.plugins import runner, running
+from holdfast.agent.plugins import runner, running, words
 from holdfast.agent.plugins.protocol import Nonsense
 from holdfast.errors import Refused
 from holdfast.paths import Paths
@@ -278,13 +278,16 @@ class Engine:
             timeout=self._limit(ready),
             environment=spec.env or {},
         )
-        hidden = secrets(dict(action.plan))
+        hidden = secrets(dict(action.plan)) | words.secrets_of(spec.env)
+        outcome = replace(outcome, err=words.lines(outcome.err, hidden))
         if outcome.problem:
-            return None, protocol.line(running.with_words(outcome), hidden)
+            return None, running.with_words(outcome)
         try:
-            return protocol.read_answer(outcome.out, hidden), ""
+            answer = protocol.read_answer(outcome.out, hidden)
         except Nonsense as error:
-            return None, protocol.line(str(error), hidden)
+            return None, words.line(str(error), hidden)
+        # It is kept, and becomes part of the plan of an undo.
+        return replace(answer, observed=words.struck(dict(answer.observed), hidden)), ""
 
     async def _execute(self, ready: Ready, effective: Effective) -> Done:
         answer, problem = await self._ask(ready, effective, protocol.EXECUTE)

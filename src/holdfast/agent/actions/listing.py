@@ -9,13 +9,13 @@ from holdfast.agent.actions import intake
 from holdfast.agent.actions.engine import Done
 from holdfast.agent.actions.gates import Gates
 from holdfast.agent.actions.plan import name_of
-from holdfast.agent.plugins.protocol import format_moment
 from holdfast.agent.plugins.redaction import redacted
 from holdfast.errors import Refused
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.dynamic.provider_action_policy import policy_of
-from holdfast.state.actions import PENDING, Action
+from holdfast.resources.moments import format_moment
+from holdfast.state.actions import PENDING, SUCCEEDED, Action
 from holdfast.state.ledger import Ledger
 
 
@@ -111,7 +111,7 @@ def _entry(action: Action, gates: Gates | None) -> dict[str, Any]:
         "created": format_moment(action.created),
         "changed": format_moment(action.changed),
         "reason": action.reason,
-        "undoAvailable": action.result.get("undoAvailable") is True,
+        "undoAvailable": _undoable(action),
     }
     if gates is None:
         return entry
@@ -122,6 +122,12 @@ def _entry(action: Action, gates: Gates | None) -> dict[str, Any]:
         else []
     )
     return entry | {"held": needs + [{"gate": one.gate, "why": one.why} for one in held]}
+
+
+def _undoable(action: Action) -> bool:
+    """Whether it was done, is not undone, and plan and executor know how."""
+    done = action.state == SUCCEEDED and not action.undoes
+    return done and "undo" in action.plan and action.result.get("undoAvailable") is True
 
 
 def _policy(effective: Effective) -> dict[str, Any] | None:

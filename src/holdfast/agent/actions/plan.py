@@ -36,6 +36,11 @@ UNDO = ":undo"
 OBSERVED = "observed"
 DRY_RUN = "dry-run"
 _KEY = r"[A-Za-z0-9][A-Za-z0-9._:/=@+-]{0,199}"
+_LIKE_ADDRESSES = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*)"
+    r"(?:/\d{1,3})?(?!\w)",
+    re.ASCII,
+)
 _MOST_TEXT = 1024
 # All of it: the journal keeps many.
 _MOST_BYTES = 16 << 10
@@ -202,13 +207,21 @@ def _networks(path: str, value: Any) -> Iterator[tuple[str, Network]]:
     elif isinstance(value, list):
         for number, one in enumerate(value):
             yield from _networks(f"{path}[{number}]", one)
-    elif isinstance(value, str) and (found := _network(value)) is not None:
-        yield path, found
+    elif isinstance(value, str):
+        # Also those that are part of a text: a range, a list, an address with a port, a URL.
+        read = (_network(one) or _network(one.partition("/")[0]) for one in _pieces(value))
+        found = dict.fromkeys(one for one in read if one is not None)
+        yield from ((path, one) for one in found)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    yield text
+    yield from (one.rstrip(".") for one in _LIKE_ADDRESSES.findall(text))
 
 
 def _network(written: str) -> Network | None:
     try:
-        return ip_interface(written.strip()).network
+        return ip_interface(re.sub(r"\b0+(?=\d)", "", written.strip())).network
     except ValueError:
         return None
 
@@ -220,5 +233,5 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
-    elif isinstance(value, str) and value:
-        yield value
+    elif isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+        yield str(value)

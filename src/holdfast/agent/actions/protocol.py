@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.agent.actions.plan import ActionPlan
+from holdfast.agent.plugins import words
 from holdfast.agent.plugins.protocol import (
     OBJECT,
     Nonsense,
-    format_moment,
     parse_json,
     shown_resources,
 )
 from holdfast.config.part import Raw
+from holdfast.resources.moments import format_moment
 from holdfast.resources.reading import dotted
 from holdfast.resources.shape import (
     ShapeError,
@@ -35,7 +36,6 @@ REQUEST, RESULT = "ExecuteActionRequest", "ExecuteActionResult"
 EXECUTE = "execute"
 # What is kept in the journal and handed back for an undo: facts, not an archive.
 _MOST_OBSERVED = 16 << 10
-_MOST_SAID = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,8 @@ def read_answer(out: bytes, secrets: Iterable[str] = ()) -> Answer:
         raise Nonsense([f"status.observed: is more than {_MOST_OBSERVED >> 10} KiB"])
     return Answer(
         status.status,
-        line(status.message, secrets),
-        line(status.error, secrets),
+        words.line(status.message, secrets),
+        words.line(status.error, secrets),
         observed,
         status.undo_available,
     )
-
-
-def line(said: str, secrets: Iterable[str] = ()) -> str:
-    """What a program said, in one line that can be shown."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        said = said.replace(secret, "(not shown)")
-    return "".join(c if c.isprintable() else " " for c in said).strip()[:_MOST_SAID]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from holdfast.agent import sources
 from holdfast.agent.answers.asked import Question
 from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.proposers import Proposers
@@ -20,7 +21,7 @@ from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
-from holdfast.resources.dynamic.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.state.ledger import Ledger
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ class Answers:
         """What the startup file in force and the parts in the ledger come to at this moment."""
         startup = self.in_force(self.loop.status).startup
         with Ledger.read(self.paths) as ledger:
-            return merge(startup, ledger.parts(newest=True), time.time())
+            return sources.stored(ledger).merge(startup, time.time())
 
     def ledger(self, command: str) -> Ledger:
         """To write, for as long as the write takes."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from holdfast.agent import sources
 from holdfast.agent.answers.base import Answers
+from holdfast.agent.plugins.protocol import Nonsense, parse_json
 from holdfast.agent.stories import dynamic, rendered
 from holdfast.agent.stories.dynamic import Parts
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.dynamic.dynamic_config_part import part_of
-from holdfast.resources.dynamic.effective import merge
 from holdfast.resources.dynamic.source_name import plugin_of
 from holdfast.state.ledger import Ledger
 
@@ -73,7 +72,7 @@ class PartAnswers(Answers):
             with self.ledger("holdfast dynamic put") as ledger:
                 sources.put(ledger, part)
             effective = self._parts().effective
-            reasons = [one.reasons for one in effective.rejected if one.part.ref == part.ref]
+            reasons = [one.told for one in effective.rejected if one.part.ref == part.ref]
             ignored = [str(one) for one in effective.ignored if one.part.ref == part.ref]
             return pb.PutPartReply(
                 ref=part.ref, rejected=reasons[0] if reasons else (), ignored=ignored
@@ -95,12 +94,12 @@ class PartAnswers(Answers):
     def _parts(self) -> Parts:
         startup = self.in_force(self.loop.status).startup
         with Ledger.read(self.paths) as ledger:
-            stored, refused = ledger.parts(), sources.refusals(ledger)
-        return dynamic.parts(merge(startup, stored, time.time()), stored, refused)
+            stored, refused = sources.stored(ledger, every=True), sources.refusals(ledger)
+        return dynamic.parts(stored.merge(startup, time.time()), stored.parts, refused)
 
 
 def _json(text: bytes) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise HoldfastError(f"the part is not JSON: {error}") from None
+        return parse_json(text, "the part")
+    except Nonsense as error:
+        raise HoldfastError(str(error)) from None

@@ -10,25 +10,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast import __version__
+from holdfast.agent import operators
 from holdfast.agent.answers import wire
 from holdfast.agent.answers.asked import Question
 from holdfast.agent.answers.base import Answers
-from holdfast.agent.confirm import revert
+from holdfast.agent.confirm import going_back, revert
 from holdfast.agent.confirm import window as confirm
-from holdfast.agent.load import Loaded
+from holdfast.agent.confirm.going_back import Back
+from holdfast.agent.defaults import LEDGER_WAIT_S
+from holdfast.agent.load import Loaded, of_router
 from holdfast.agent.passes import Done
 from holdfast.agent.phases import phases
 from holdfast.agent.preview import View, look
 from holdfast.agent.status import DaemonStatus
-from holdfast.agent.stories import render, report
+from holdfast.agent.stories import generations, render, report
 from holdfast.agent.stories import status as status_story
 from holdfast.agent.stories.explained import explain
+from holdfast.agent.stories.generations import Told as GenerationsTold
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.compile import compile_router
+from holdfast.state.ledger import Ledger
 
 # How often is looked whether the first pass is over.
 _LOOK_S = 0.02
@@ -71,15 +76,24 @@ class RouterAnswers(Answers):
     async def plan(self, request: pb.PlanRequest) -> AsyncGenerator[pb.PlanReply, None]:
         daemon, paths = self.loop.status, self.paths
 
-        def work() -> tuple[View, Loaded]:
-            loaded = self._loaded(daemon)
-            return look(paths, loaded, allow_mass_delete=request.allow_mass_delete), loaded
+        def work() -> tuple[View, Loaded, str]:
+            with Ledger.read(paths) as ledger:
+                waiting = ledger.waiting()
+            said = confirm.notice(waiting) if waiting is not None else ""
+            if request.HasField("back"):
+                _, loaded = self._back(request.back)
+            else:
+                loaded = self._loaded(daemon)
+            return look(paths, loaded, allow_mass_delete=request.allow_mass_delete), loaded, said
 
         async with self.turns:
-            view, loaded = await self.in_thread(work)
+            view, loaded, waiting = await self.in_thread(work)
         plan = view.plan
         head = pb.PlanHead(
-            changes=bool(plan.changes), unknown=bool(plan.unknown), refusal=plan.refusal
+            changes=bool(plan.changes),
+            unknown=bool(plan.unknown),
+            refusal=plan.refusal,
+            waiting=waiting,
         )
         yield pb.PlanReply(head=head)
         pieces = self.pieces(
@@ -111,8 +125,16 @@ class RouterAnswers(Answers):
             running.create_future(), progress, request.allow_mass_delete, request.allow_lockout
         )
         question.answer.add_done_callback(lambda answer: _ended(steps, answer))
-        await self.in_thread(lambda: confirm.lift(self.paths, self.loop.file, "holdfast apply"))
-        self.loop.ask(question)
+        if request.HasField("back"):
+            async with self.turns:
+                back = await self.in_thread(lambda: self._put_back(request))
+            # At once, or the pass that the written file leads to would come first.
+            self.loop.ask(question)
+            placed = pb.Placed(generation=back.number, files=map(str, back.files))
+            yield pb.ApplyReply(placed=placed)
+        else:
+            await self.in_thread(lambda: confirm.lift(self.paths, self.loop.file, "holdfast apply"))
+            self.loop.ask(question)
         while (step := await steps.get()) is not None:
             yield pb.ApplyReply(progress=step)
         done = await question.answer
@@ -148,6 +170,37 @@ class RouterAnswers(Answers):
             return pb.TakeBackReply(waited=True, told=done.told())
 
         return await self.in_thread(work)
+
+    async def generations(
+        self, request: pb.GenerationsRequest
+    ) -> AsyncGenerator[pb.Document, None]:
+        def work() -> GenerationsTold:
+            with Ledger.read(self.paths) as ledger:
+                return generations.told(ledger, request.show, request.before, request.after)
+
+        told = await self.in_thread(work)
+        async for piece in self.document(request.form, told.members, told.lines):
+            yield piece
+
+    def _back(self, asked: pb.Back) -> tuple[Back, Loaded]:
+        with Ledger.read(self.paths) as ledger:
+            back = going_back.find(
+                self.paths, ledger, asked.to, self.loop.file, overwrite=asked.overwrite
+            )
+        return back, of_router(self.paths, back.place, back.router, lambda _warning: None)
+
+    def _put_back(self, request: pb.ApplyRequest) -> Back:
+        """What the pass would be refused for is found out before a file is written."""
+        back, loaded = self._back(request.back)
+        plan = look(self.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+        refusal = plan.refusal
+        if not refusal and not request.allow_lockout and plan.changes:
+            cut = operators.cut_any(plan, loaded.router, loaded.facts, loaded.root)
+            refusal = f"{cut}; if that is meant, say --allow-lockout" if cut else ""
+        if refusal:
+            raise Refused(f"nothing was touched: {refusal}")
+        going_back.put(self.paths, back, "holdfast rollback", LEDGER_WAIT_S)
+        return back
 
     def _loaded(self, daemon: DaemonStatus) -> Loaded:
         effective, facts = self.in_force(daemon), daemon.facts

@@ -7,7 +7,7 @@ import json
 from holdfast.agent.events.log import Missed
 from holdfast.agent.phases import Phase, ResourceStatus
 from holdfast.agent.status import DaemonStatus
-from holdfast.agent.stories.status import Past, Status
+from holdfast.agent.stories.status import Past, Status, Trial
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
@@ -33,6 +33,16 @@ def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
     )
     if past.generation:
         reply.generation.CopyFrom(pb.Generation(number=past.generation, state=past.state))
+    if past.trial is not None:
+        trial = past.trial
+        reply.trial.CopyFrom(
+            pb.Trial(
+                generation=trial.generation,
+                state=trial.state,
+                deadline=trial.deadline,
+                lifelines=trial.lifelines,
+            )
+        )
     for one in status.resources:
         reply.resources.add(
             resource=one.resource,
@@ -50,7 +60,14 @@ def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
 
 def status_from(reply: pb.StatusReply) -> Status:
     last = json.loads(reply.last_pass) if reply.last_pass else None
-    past = Past(reply.generation.number, reply.generation.state, last)
+    told = reply.trial
+    trial = Trial(told.generation, told.state, told.deadline, tuple(told.lifelines))
+    past = Past(
+        reply.generation.number,
+        reply.generation.state,
+        last,
+        trial if reply.HasField("trial") else None,
+    )
     resources = [
         ResourceStatus(
             one.resource,

@@ -27,5 +27,7 @@ def remaining(waiting: Confirmation) -> float:
 
 def until(waiting: Confirmation) -> str:
     """When that is, for people to read."""
-    moment = time.localtime(time.time() + remaining(waiting))
-    return time.strftime("%H:%M:%S", moment)
+    now = time.time()
+    moment, today = time.localtime(now + remaining(waiting)), time.localtime(now)
+    same_day = moment[:3] == today[:3]
+    return time.strftime("%H:%M:%S" if same_day else "%Y-%m-%d %H:%M:%S", moment)

@@ -1,23 +1,28 @@
 """The keeper of one deadline, where no daemon is: a process of its own, without a terminal.
 
-It does nothing but wait, and revert what was not confirmed when the time is up. Whoever else finds
-an overdue generation does the same; the ledger's lock sees to it that only one of them does.
+It does nothing but wait, ask whether what worked before still does, and revert what was not
+confirmed when the time is up. Whoever else finds an overdue generation does the same; the ledger's
+lock sees to it that only one of them does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agent.confirm import deadline
+from holdfast.agent.confirm import probing as probes
 from holdfast.agent.confirm import window as confirm
-from holdfast.errors import HoldfastError
+from holdfast.agent.confirm.revert import Reverted
+from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
-from holdfast.state.confirmations import OPEN
+from holdfast.state.confirmations import OPEN, Confirmation
 from holdfast.state.ledger import Ledger
 
 LOG = "/run/holdfast/confirm.log"
@@ -36,6 +41,15 @@ def start(paths: Paths, generation: int) -> int:
     """Before the generation waits, by whoever will see to that: were it the other way round, a
     kill between the two would leave a deadline that nobody keeps. Answers its process number. It
     has a session of its own, so that closing a terminal does not end it."""
+    try:
+        return _start(paths, generation)
+    except OSError as error:
+        raise Refused(
+            f"nothing was touched: nobody could be left to keep the deadline: {error}"
+        ) from error
+
+
+def _start(paths: Paths, generation: int) -> int:
     log = paths.under(LOG)
     log.parent.mkdir(parents=True, exist_ok=True)
     # Without -P, Python would take modules from the folder that the command was called in.
@@ -66,6 +80,7 @@ def keep(
     it wait is still there."""
     tried = 0
     seen = False
+    asking = _Asking(paths)
     while True:
         try:
             # Asked first: what is written after it was last there is read below.
@@ -80,17 +95,43 @@ def keep(
             seen = True
             if waiting.state == OPEN and (left := deadline.remaining(waiting)) > 0:
                 time.sleep(min(left, _LOOK_S))
+                _tell(asking.turn(waiting), say)
                 continue
             last = tried >= len(PAUSE_S)
             with Ledger.open(paths, command=COMMAND, wait=LOCK_S) as ledger:
                 done = confirm.settle(paths, ledger, last=last)
             if done is None or done.finished:
                 return
-            say(f"generation {generation} is not reverted yet: {'; '.join(done.left)}")
+            _tell(done, say)
         except HoldfastError as error:
             say(str(error))
         time.sleep(PAUSE_S[min(tried, len(PAUSE_S) - 1)])
         tried += 1
+
+
+@dataclass(slots=True)
+class _Asking:
+    """Whether what worked before still does, every few seconds."""
+
+    paths: Paths
+    _probing: probes.Probing | None = None
+    _next: float = 0.0
+
+    def turn(self, waiting: Confirmation) -> Reverted | None:
+        now = time.monotonic()
+        if self._probing is None:
+            self._probing = probes.probing(self.paths, waiting)
+            self._next = now + probes.EVERY_S
+        if now < self._next or not self._probing.lines:
+            return None
+        problems = asyncio.run(self._probing.failing())
+        self._next = time.monotonic() + probes.EVERY_S
+        return self._probing.give_up(COMMAND, LOCK_S) if problems else None
+
+
+def _tell(done: Reverted | None, say: Callable[[str], None]) -> None:
+    if done is not None and not done.finished:
+        say(f"generation {done.generation} is not reverted yet: {'; '.join(done.left)}")
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 """What has to work after a change as it did before: the default gateway, targets that are
-configured, the connection that the operator came in on.
+configured, the connection that the operator came in on, and where that came from.
 
 What does not answer before the change says nothing after it, and is not asked again.
 """
@@ -32,7 +32,9 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Lifeline:
-    kind: str  # "gateway": of `family`; "target": `address` answers; "operator": the way to it
+    # "gateway": of `family`; "target": `address` answers; "operator": the way to it; "origin": it
+    # answers, as long as the operator is there.
+    kind: str
     family: int = 4
     address: str = ""
     port: int = 0
@@ -64,7 +66,7 @@ def of(router: Router, operator: Operator | None) -> list[Lifeline]:
             )
         )
         if not operator.source.is_link_local:
-            found.append(Lifeline("target", operator.source.version, source))
+            found.append(Lifeline("origin", operator.source.version, source))
     return list(dict.fromkeys(found))
 
 
@@ -79,22 +81,23 @@ def working(lines: Iterable[Lifeline], tag: int) -> list[Lifeline]:
     return asyncio.run(ask())
 
 
+async def failing(lines: Sequence[Lifeline], tag: int, grace: float = GRACE_S) -> list[str]:
+    """What of them does not answer, and has not for a while: one answer in that time will do."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + grace
+    left = list(lines)
+    while True:
+        said = await asyncio.gather(*(_ask(line, tag) for line in left))
+        silent = [(line, why) for line, why in zip(left, said, strict=True) if why]
+        if not silent or loop.time() >= end:
+            return [f"{line}: {why}" for line, why in silent]
+        left = [line for line, _ in silent]
+        await asyncio.sleep(_PAUSE_S)
+
+
 def broken(lines: Sequence[Lifeline], tag: int, grace: float = GRACE_S) -> list[str]:
-    """What of them does not answer any more, and has not for a while."""
-
-    async def ask() -> list[str]:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + grace
-        left = list(lines)
-        while True:
-            said = await asyncio.gather(*(_ask(line, tag) for line in left))
-            failing = [(line, why) for line, why in zip(left, said, strict=True) if why]
-            if not failing or loop.time() >= end:
-                return [f"{line}: {why}" for line, why in failing]
-            left = [line for line, _ in failing]
-            await asyncio.sleep(_PAUSE_S)
-
-    return asyncio.run(ask()) if lines else []
+    """The same, for who has no event loop."""
+    return asyncio.run(failing(lines, tag, grace)) if lines else []
 
 
 def plain(lines: Iterable[Lifeline]) -> list[Any]:

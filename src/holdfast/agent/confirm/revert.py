@@ -22,6 +22,8 @@ from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
 from holdfast.state.values import JSON
 
+_SHOWN = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
@@ -34,8 +36,7 @@ class Reverted:
     def told(self) -> str:
         """For people to read."""
         what = "was reverted" if self.finished else "is not wholly reverted yet"
-        said = f"generation {self.generation} {what}: {self.reason}"
-        return f"{said}; not brought back: {'; '.join(self.left)}" if self.left else said
+        return f"generation {self.generation} {what}: {_told(self.reason, self.left)}"
 
 
 def revert(paths: Paths, ledger: Ledger, reason: str, *, last: bool = False) -> Reverted | None:
@@ -95,14 +96,23 @@ def _left(wanted: Desired, now: Mapping[Key, Claim], plan: Plan) -> Iterator[str
     for operation in plan.changes:
         if isinstance(operation.subject, Batch):
             first = operation.subject.artifact(operation.subject.keys[0]).key
-            yield f"{operation.verb} {operation.count} routes, the first {first}"
+            more = f" and {operation.count - 1} more" if operation.count > 1 else ""
+            yield f"{operation.verb} {first}{more}"
         elif operation.kind in reverse.PROGRAMS:
             yield f"{operation.subject.key} does not run"
     for key, why in reverse.stuck_at(wanted, now, plan):
         yield f"{key}: {why}"
 
 
+def _told(reason: str, left: Sequence[str]) -> str:
+    """No more of what is left than can be read: there may be a hundred thousand routes."""
+    if not left:
+        return reason
+    more = f"; and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+    return f"{reason}; not brought back: {'; '.join(left[:_SHOWN])}{more}"
+
+
 def _event(waiting: Confirmation, left: Sequence[str]) -> Event:
     data: dict[str, JSON] = {"left": list(left)} if left else {}
     subject = f"generation {waiting.generation}"
-    return Event("reverted", subject, waiting.reason, waiting.before, data)
+    return Event("reverted", subject, _told(waiting.reason, left), waiting.before, data)

@@ -19,6 +19,14 @@ def in_force(ledger: Ledger) -> Generation | None:
     return next((one for one in ledger.generations() if one.state != REVERTED), None)
 
 
+def carried_out(ledger: Ledger) -> Generation | None:
+    """The newest generation that a pass came to the end with and that was not taken back. Of one
+    that was begun and no more, nothing may have been done: a trial that was refused, for one."""
+    return next(
+        (one for one in ledger.generations() if one.state in ("converged", "partial")), None
+    )
+
+
 def startup_files(ledger: Ledger, number: int) -> dict[str, bytes]:
     """The files of a generation, without what other sources contributed."""
     found = ledger.generation_files(number)

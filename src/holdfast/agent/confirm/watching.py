@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.agent.confirm import deadline
+from holdfast.agent.confirm import probing as probes
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.keeper import LOCK_S, PAUSE_S
 from holdfast.agent.confirm.revert import Reverted
@@ -37,9 +38,35 @@ class Confirmations:
         await self._step()
 
     async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep())
+            group.create_task(self._probe())
+
+    async def _keep(self) -> None:
         while True:
             await asyncio.sleep(self._pause())
             await self._step()
+
+    async def _probe(self) -> None:
+        """Beside the deadline, which no silence of a gateway may hold up."""
+        asking: probes.Probing | None = None
+        while True:
+            await asyncio.sleep(probes.EVERY_S)
+            waiting = self._waiting
+            if waiting is None or waiting.state != OPEN:
+                continue
+            try:
+                if asking is None or asking.waiting != waiting:
+                    asking = await asyncio.to_thread(probes.probing, self.paths, waiting)
+                problems = await asking.failing()
+                if not problems:
+                    continue
+                done = await asyncio.to_thread(asking.give_up, COMMAND, LOCK_S)
+            except (HoldfastError, OSError) as error:
+                self.say(f"what worked before the trial cannot be asked, or not reverted: {error}")
+                continue
+            if done is not None:
+                self.say(done.told())
 
     def _pause(self) -> float:
         waiting = self._waiting

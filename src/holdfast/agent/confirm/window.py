@@ -114,7 +114,7 @@ def _begun(waiting: Confirmation, within: float) -> Event:
 def ground(ledger: Ledger, paths: Paths, router: Router, served: Path) -> Ground:
     """What a candidate is applied over. What tables and services are made of is known by what
     declared them. Refused where the candidate carries another tag."""
-    current = stored.in_force(ledger)
+    current = stored.carried_out(ledger)
     if current is None:
         return Ground()
     try:
@@ -154,10 +154,21 @@ def refuse_misplaced(candidate: Router, served: Path, root: Path) -> None:
 def told(waiting: Confirmation) -> str:
     """For people who would do something else meanwhile."""
     if waiting.state != OPEN:
-        return f"generation {waiting.generation} is being reverted"
+        return f"generation {waiting.generation} is being reverted: {waiting.reason}"
     return (
         f"generation {waiting.generation} waits to be confirmed until {deadline.until(waiting)};"
         " `holdfast confirm` keeps it, `holdfast rollback` takes it back"
+    )
+
+
+def notice(waiting: Confirmation) -> str:
+    """For people who only look."""
+    why = overdue(waiting)
+    if not why or waiting.state != OPEN:
+        return told(waiting)
+    return (
+        f"generation {waiting.generation} is overdue, as {why}: the next command that changes"
+        " anything takes it back, and so does `holdfast rollback`"
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.agent.plugins.protocol import format_moment
 from holdfast.resources.durations import format_duration
 from holdfast.resources.dynamic.plugin import Trigger
+from holdfast.resources.moments import format_moment
 from holdfast.resources.resource import Resource
 from holdfast.state.plugin_runs import PluginRun
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
+from holdfast.agent.part_checks import SKEW_S
 from holdfast.agent.plugins.redaction import redacted
-from holdfast.agent.sources import SKEW_S
 from holdfast.config.part import Directive, Part, Raw, Target
 from holdfast.resources.durations import duration
 from holdfast.resources.dynamic.dynamic_config_part import DynamicConfigDirective
-from holdfast.resources.moments import moment
+from holdfast.resources.moments import format_moment, moment
 from holdfast.resources.reading import dotted
 from holdfast.resources.shape import (
     Shape,
@@ -36,6 +35,8 @@ _VERSIONS = (VERSION, "plugin.routerd.net/v1alpha1")
 REQUEST, RESULT = "PluginRequest", "PluginResult"
 LONGEST_TTL_S = 30 * 86400.0
 _MOST_EVENTS = 100
+_MOST_ATTRIBUTES = 4 << 10
+_MOST_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,10 @@ def read_answer(
         reasons.append(f"status.resources: {twice.kind}/{twice.name} is there twice")
     if len(status.events) > _MOST_EVENTS:
         reasons.append(f"status.events: more than {_MOST_EVENTS}")
+    for number, one in enumerate(status.events):
+        if len(json.dumps(one.attributes)) > _MOST_ATTRIBUTES:
+            most = f"more than {_MOST_ATTRIBUTES >> 10} KiB"
+            reasons.append(f"status.events[{number}].attributes: {most}")
     if reasons:
         raise Nonsense(reasons)
     observed = min(observed, now)
@@ -175,11 +180,29 @@ def read_answer(
     )
 
 
-def parse_json(out: bytes) -> Any:
+def parse_json(out: bytes, what: str = "its answer") -> Any:
+    """What can be stored and shown, whatever stands in it. Raises Nonsense."""
+    too_deep = Nonsense([f"{what} is not JSON to be taken: nested over {_MOST_DEPTH} levels deep"])
+    if not out.strip():
+        raise Nonsense([f"{what} is not JSON: it is empty"])
     try:
-        return json.loads(out, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
-    except (ValueError, RecursionError) as error:
-        raise Nonsense([f"its answer is not JSON: {error}"]) from None
+        data = json.loads(out, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+    except RecursionError:
+        raise too_deep from None
+    except ValueError as error:
+        raise Nonsense([f"{what} is not JSON: {error}"]) from None
+    if _deeper_than(data, _MOST_DEPTH):
+        raise too_deep
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        raise Nonsense([f"{what} holds text that is not Unicode"]) from None
+    return data
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(below) and (levels == 0 or any(_deeper_than(one, levels - 1) for one in below))
 
 
 def _parse(out: bytes) -> Result:
@@ -222,7 +245,3 @@ def _twice(resources: Iterable[Any]) -> Target | None:
             return target
         seen.add(target)
     return None
-
-
-def format_moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

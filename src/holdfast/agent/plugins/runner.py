@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
 import sys
 import time
@@ -25,6 +26,7 @@ USER = GROUP = 65534
 # Enough for an interpreter and its threads. A fork bomb meets it at once.
 MOST_PROCESSES = 64
 MOST_MEMORY = 1 << 30
+_USERS = Path("/proc/self/uid_map")
 _READ_AT_ONCE = 1 << 16
 _LAST_S = 2.0
 
@@ -39,8 +41,7 @@ class Outcome:
 
 
 def objection(executable: Path) -> str:
-    """Why this file is not run; empty where it may be. Its folders are not looked at: whoever can
-    write those is root, or the machine is lost anyway."""
+    """Why this file is not run; empty where it may be."""
     try:
         found = executable.stat()
     except OSError as error:
@@ -49,12 +50,23 @@ def objection(executable: Path) -> str:
         return f"{executable} is not a regular file"
     if not found.st_mode & stat.S_IXUSR:
         return f"{executable} is not executable: chmod 0755 {executable}"
-    if found.st_uid not in (0, os.geteuid()):
+    if _somebody_else(found.st_uid):
         return f"{executable} belongs to user {found.st_uid}: chown root {executable}"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"others than its owner may write {executable}: chmod go-w {executable}"
     if os.geteuid() == 0 and not found.st_mode & stat.S_IXOTH:
         return f"{executable} is run as nobody, who may not: chmod 0755 {executable}"
+    return next(filter(None, map(_open_to_others, executable.resolve().parents)), "")
+
+
+def _open_to_others(folder: Path) -> str:
+    """Whoever can write a folder can put another file in the place of one that was looked at. In
+    one that is sticky, as /tmp, that takes its owner."""
+    found = folder.stat()
+    if _somebody_else(found.st_uid):
+        return f"the folder {folder} belongs to user {found.st_uid}: chown root {folder}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+        return f"others than its owner may write the folder {folder}: chmod go-w {folder}"
     return ""
 
 
@@ -67,18 +79,22 @@ async def run(
         return Outcome(-1, b"", "", 0.0, refused)
     started = time.monotonic()
     limits = (USER, GROUP, MOST_PROCESSES, MOST_MEMORY, max(1, int(timeout) + 1))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-ISE",
-        launch.__file__,
-        *map(str, limits),
-        str(executable),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**environment, "PATH": PATH},
-        start_new_session=True,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-ISE",
+            launch.__file__,
+            str(os.getpid()),
+            *map(str, limits),
+            str(executable),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**environment, "PATH": PATH},
+            start_new_session=True,
+        )
+    except OSError as error:  # a variable that is too long, no more processes or files
+        return Outcome(-1, b"", "", 0.0, f"cannot be started: {error.strerror}")
     talk = _Talk(process)
     try:
         async with asyncio.timeout(timeout):
@@ -90,10 +106,28 @@ async def run(
         await talk.end()
     status = process.returncode if process.returncode is not None else -1
     if not problem and status != 0:
-        problem = f"ended with exit status {status}"
+        problem = f"ended with exit status {status}{_signal(status)}"
     seconds = time.monotonic() - started
     err = bytes(talk.err).decode(errors="replace")
     return Outcome(status, bytes(talk.out), err, seconds, problem)
+
+
+def _somebody_else(user: int) -> bool:
+    """In a user namespace, all whom it does not know are shown as one number: root among them."""
+    if user in (0, os.geteuid()):
+        return False
+    return user != USER or any(
+        int(first) <= USER < int(first) + int(count)
+        for first, _, count in map(str.split, _USERS.read_text().splitlines())
+    )
+
+
+def _signal(status: int) -> str:
+    """Which signal ended it, as the launcher tells it."""
+    try:
+        return f" ({signal.Signals(status - 128).name})" if status > 128 else ""
+    except ValueError:
+        return ""
 
 
 class _Talk:

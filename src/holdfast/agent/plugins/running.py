@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.agent import sources
-from holdfast.agent.plugins import protocol, runner
+from holdfast.agent import part_checks, sources
+from holdfast.agent.plugins import protocol, runner, words
 from holdfast.agent.plugins.protocol import Answer, Asked, Nonsense, Trigger
 from holdfast.agent.plugins.redaction import redacted
 from holdfast.agent.plugins.runner import Outcome
@@ -21,8 +21,9 @@ from holdfast.config.part import Part, Raw, Target
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.resources.dynamic import dynamic_target
-from holdfast.resources.dynamic.effective import Effective, merge
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.dynamic.plugin import Plugin
+from holdfast.resources.moments import format_moment
 from holdfast.resources.resource import Resource
 from holdfast.state import plugin_runs
 from holdfast.state.events import Event
@@ -42,9 +43,12 @@ class Ran:
     problem: str
     part: Part | None
     answer: Answer | None
+    hidden: frozenset[str] = frozenset()  # what it was told and must not tell
     stored: bool = False
     unchanged: bool = False
     rejected: tuple[str, ...] = ()  # why the merge does not take it, where that was asked for
+    ignored: tuple[str, ...] = ()  # and which masks of it have no effect
+    events: tuple[Event, ...] = ()  # recorded already
 
     @property
     def well(self) -> bool:
@@ -53,11 +57,13 @@ class Ran:
     def document(self, *, dry_run: bool) -> dict[str, Any]:
         part = self.part
         return {
+            "format_version": "1.0",
             "plugin": self.plugin,
             "source": f"Plugin/{self.plugin}",
             "dryRun": dry_run,
             "stored": self.stored,
             "rejected": list(self.rejected),
+            "ignored": list(self.ignored),
             "outcome": {
                 "exitCode": self.outcome.status,
                 "durationMs": round(self.outcome.seconds * 1000),
@@ -81,10 +87,10 @@ def part_document(part: Part) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "source": part.source,
         "generation": part.generation,
-        "observedAt": protocol.format_moment(part.observed),
+        "observedAt": format_moment(part.observed),
     }
     if part.expires is not None:
-        spec["expiresAt"] = protocol.format_moment(part.expires)
+        spec["expiresAt"] = format_moment(part.expires)
     return {
         "apiVersion": "config.holdfast.dev/v1alpha1",
         "kind": "DynamicConfigPart",
@@ -132,54 +138,62 @@ class Runner:
         dry_run: bool = False,
     ) -> Ran:
         spec: Plugin = plugin.spec
-        previous = await asyncio.to_thread(self._previous, plugin.name)
-        asked = Asked(
-            plugin.name,
-            trigger,
-            self.clock(),
-            startup_hash(effective),
-            generation,
-            previous,
-            events,
-            shown(spec, effective),
-        )
+
+        def ask() -> tuple[int, bytes]:
+            previous = self._previous(plugin.name)
+            asked = Asked(
+                plugin.name,
+                trigger,
+                self.clock(),
+                startup_hash(effective),
+                generation,
+                previous,
+                events,
+                shown(spec, effective),
+            )
+            return previous, asked.document()
+
+        # In threads: a startup file to parse, or an answer of 4 MiB, takes longer than the event
+        # loop may wait.
+        previous, request = await asyncio.to_thread(ask)
         started = self.clock()
         outcome = await runner.run(
             self.paths.under(spec.executable),
-            asked.document(),
+            request,
             timeout=spec.timeout,
             environment=spec.env or {},
         )
-        ran = self._read(plugin, effective, outcome, previous + 1)
+        outcome = replace(outcome, err=words.lines(outcome.err, words.secrets_of(spec.env)))
+        ran = await asyncio.to_thread(self._read, plugin, effective, outcome, previous + 1)
+        merged = None
         if ran.part is not None and trigger.type == "manual":
             # Somebody waits to hear what becomes of it; the others read it in the events.
-            rejected = await asyncio.to_thread(self._judge, effective, ran.part)
-            ran = replace(ran, rejected=rejected)
+            merged = await asyncio.to_thread(self._merged, effective, ran.part)
+            ran = replace(
+                ran,
+                rejected=_told_of(ran.part, merged),
+                ignored=tuple(str(one) for one in merged.ignored if one.part.ref == ran.part.ref),
+            )
         if dry_run:
             return ran
-        return await asyncio.to_thread(self._record, ran, trigger, started)
+        return await asyncio.to_thread(self._record, ran, trigger, started, merged)
 
-    def _judge(self, effective: Effective, part: Part) -> tuple[str, ...]:
+    def _merged(self, effective: Effective, part: Part) -> Effective:
+        """What comes of it with this part."""
         with Ledger.read(self.paths) as ledger:
-            others = [one for one in ledger.parts(newest=True) if one.source != part.source]
-        merged = merge(effective.startup, [*others, part], self.clock())
-        return tuple(
-            reason
-            for one in merged.rejected
-            if one.part.source == part.source
-            for reason in one.reasons
-        )
+            known = sources.stored(ledger)
+        return replace(known, parts=(*known.parts, part)).merge(effective.startup, self.clock())
 
     def _previous(self, name: str) -> int:
         with Ledger.read(self.paths) as ledger:
-            index = {source: generation for source, generation, _ in ledger.part_index()}
-        return index.get(f"Plugin/{name}", 0)
+            return sources.last(ledger, f"Plugin/{name}")
 
     def _read(
         self, plugin: Resource, effective: Effective, outcome: Outcome, generation: int
     ) -> Ran:
         if outcome.problem:
             return Ran(plugin.name, outcome, with_words(outcome), None, None)
+        hidden = words.secrets_of(plugin.spec.env)
         try:
             answer = protocol.read_answer(
                 outcome.out,
@@ -189,21 +203,28 @@ class Runner:
                 longest=_longest(plugin.name, effective),
                 capabilities=plugin.spec.capabilities or (),
             )
+            problem = "; ".join(map(str, part_checks.problems(answer.part, self.clock())))
         except Nonsense as error:
-            return Ran(plugin.name, outcome, str(error), None, None)
-        return Ran(plugin.name, outcome, "", answer.part, answer)
+            problem = str(error)
+        if problem:
+            # It may quote what the plugin said.
+            problem = words.line(problem, hidden)
+            return Ran(plugin.name, outcome, problem, None, None)
+        return Ran(plugin.name, outcome, "", answer.part, answer, hidden)
 
-    def _record(self, ran: Ran, trigger: Trigger, started: float) -> Ran:
+    def _record(self, ran: Ran, trigger: Trigger, started: float, merged: Effective | None) -> Ran:
         """The part and the run, or the run alone. A part like the one before it is a new
         generation all the same: it lives longer. Only a changed one is worth an event."""
         problem, unchanged = ran.problem, False
         with self.ledger() as ledger:
             if ran.part is not None:
-                before = {part.source: part for part in ledger.parts(newest=True)}
-                last = before.get(ran.part.source)
+                source = ran.part.source
+                last = ledger.part(source, sources.last(ledger, source))
                 unchanged = last is not None and last.digest == ran.part.digest
                 try:
                     sources.put(ledger, ran.part, self.clock())
+                    if merged is not None:  # perhaps without a daemon that would note it
+                        sources.accept(ledger, merged)
                 except HoldfastError as error:
                     problem = str(error)
             else:
@@ -222,8 +243,19 @@ class Runner:
                     ran.outcome.err[:_MOST_KEPT],
                 )
             )
-            ledger.append_events(_events(ran, problem, _failed_before(ledger, ran.plugin)))
-        return replace(ran, problem=problem, stored=stored, unchanged=stored and unchanged)
+            events = _events(ran, problem, _failed_before(ledger, ran.plugin))
+            ledger.append_events(events)
+        return replace(
+            ran,
+            problem=problem,
+            stored=stored,
+            unchanged=stored and unchanged,
+            events=tuple(events),
+        )
+
+
+def _told_of(part: Part, merged: Effective) -> tuple[str, ...]:
+    return next((one.told for one in merged.rejected if one.part.ref == part.ref), ())
 
 
 def _failed_before(ledger: Ledger, plugin: str) -> str:
@@ -239,7 +271,16 @@ def _events(ran: Ran, problem: str, before: str) -> list[Event]:
         return [] if problem == before else [Event("plugin-failed", subject, problem)]
     said = ran.answer.events if ran.answer is not None else ()
     found = [
-        Event("plugin-said", subject, f"{one.type}: {one.message}", 0, {"type": one.type})
+        Event(
+            "plugin-said",
+            subject,
+            words.line(f"{one.type}: {one.message}", ran.hidden),
+            0,
+            {
+                "type": words.line(one.type, ran.hidden),
+                "attributes": words.struck(redacted(one.attributes or {}), ran.hidden),
+            },
+        )
         for one in said
     ]
     if before:
@@ -248,6 +289,7 @@ def _events(ran: Ran, problem: str, before: str) -> list[Event]:
 
 
 def with_words(outcome: Outcome) -> str:
+    """outcome: with words that may be shown."""
     last = outcome.err.strip().splitlines()[-1:]
     return f"{outcome.problem}: {last[0][:200]}" if last else outcome.problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,7 @@ class _Charge:
 
     resource: Resource
     triggers: tuple[tuple[str, float, str], ...]  # type, seconds, topic
-    running: asyncio.Lock = field(default_factory=asyncio.Lock)
+    running: asyncio.Lock
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     events: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_MOST_EVENTS))
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -50,7 +50,10 @@ class Plugins:
     ran: Callable[[str], None]  # a source had its say, well or not (agent/sources.py)
     changed: Callable[[str], None]  # a part came, or a source that was waited for has loaded
     say: Callable[[str], None]
+    told: Callable[[Sequence[Event]], None]  # events that are recorded already
     _charges: dict[str, _Charge] = field(default_factory=dict)
+    # By name: what is declared otherwise while it runs is still the same program.
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     _loaded: set[str] = field(default_factory=set)  # since the daemon started
 
     def watch(self, startup: Iterable[Resource]) -> None:
@@ -67,7 +70,8 @@ class Plugins:
                     task.cancel()
         for name, resource in wanted.items():
             if name not in self._charges:
-                charge = self._charges[name] = _Charge(resource, triggers[name])
+                lock = self._locks.setdefault(name, asyncio.Lock())
+                charge = self._charges[name] = _Charge(resource, triggers[name], lock)
                 charge.tasks = [
                     asyncio.create_task(self._every(charge, seconds))
                     for kind, seconds, _ in charge.triggers
@@ -125,15 +129,16 @@ class Plugins:
             await self._run(charge, trigger)
         except Exception as error:
             self.say(f"{charge.resource.id} was not run: {error}")
+            self.ran(f"Plugin/{charge.resource.name}")  # nothing waits for it any longer
 
     async def _run(self, charge: _Charge, trigger: Trigger, *, dry_run: bool = False) -> Ran:
         async with charge.running:
             effective = self.effective()
             if effective is None:
                 raise Refused("there is no valid startup file yet")
-            charge.heard.clear()
             events = tuple(charge.events)
             if not dry_run:
+                charge.heard.clear()
                 charge.events.clear()
             ran = await self.runner.run(
                 charge.resource,
@@ -153,6 +158,7 @@ class Plugins:
         self.ran(f"Plugin/{plugin.name}")
         if ran.problem:
             self.say(f"{plugin.id} failed: {ran.problem}")
+        self.told(ran.events)
         if ran.stored or first:
             # A part like the last one lives longer, which the merge has to know too.
             self.changed(plugin.id)

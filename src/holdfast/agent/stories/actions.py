@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.agent.actions.protocol import line
+from holdfast.agent.plugins.words import line
 from holdfast.agent.stories.style import Style
 from holdfast.state.actions import (
     APPROVED,

@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 from holdfast.agent.plugins.redaction import redacted
-from holdfast.agent.stories.moments import moment
 from holdfast.agent.stories.style import Style
 from holdfast.config.part import Part
 from holdfast.engine import document
 from holdfast.errors import HoldfastError
 from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.source_name import plugin_of
+from holdfast.resources.moments import format_moment
 
 Members = Iterator[tuple[str, Any]]
 
@@ -54,7 +55,9 @@ class PartStatus:
             "resources": 0 if part is None else len(part.resources),
             "directives": 0 if part is None else len(part.directives),
             "actionPlans": 0 if part is None else len(part.action_plans),
-            "expires": None if part is None or part.expires is None else moment(part.expires),
+            "expires": None
+            if part is None or part.expires is None
+            else format_moment(part.expires),
             "reasons": list(self.reasons),
         }
 
@@ -91,14 +94,20 @@ def parts(effective: Effective, stored: Iterable[Part], refused: Mapping[str, st
     found |= {one.ref: PartStatus(one.source, State.EXPIRED, one) for one in effective.expired}
     for rejected in effective.rejected:
         part = rejected.part
-        found[part.ref] = PartStatus(part.source, State.REJECTED, part, rejected.reasons)
+        found[part.ref] = PartStatus(part.source, State.REJECTED, part, rejected.told)
     for ref, one in found.items():
         ignored = tuple(str(each) for each in effective.ignored if each.part.ref == ref)
         if ignored:
             found[ref] = PartStatus(one.source, one.state, one.part, ignored)
     for part in stored:
         found.setdefault(part.ref, PartStatus(part.source, State.SUPERSEDED, part))
-    ordered = [PartStatus(name, State.REFUSED, None, (why,)) for name, why in refused.items()]
+    plugins = {one.id for one in effective.startup.resources if one.kind == "Plugin"}
+    ordered = [
+        PartStatus(name, State.REFUSED, None, (why,))
+        for name, why in refused.items()
+        # One that is declared no more will not run again, and so never be well again.
+        if not plugin_of(name) or name in plugins
+    ]
     ordered += found.values()
     return Parts(effective, tuple(sorted(ordered, key=_rank)))
 
@@ -145,7 +154,7 @@ def _row(one: PartStatus) -> tuple[str, ...]:
         str(len(part.resources)),
         str(len(part.directives)),
         str(len(part.action_plans)),
-        "never" if part.expires is None else moment(part.expires),
+        "never" if part.expires is None else format_moment(part.expires),
     )
 
 
@@ -160,7 +169,7 @@ def _described(one: PartStatus) -> dict[str, Any]:
         return one.entry()
     return one.entry() | {
         "name": part.name,
-        "observed": moment(part.observed),
+        "observed": format_moment(part.observed),
         "digest": part.digest,
         "resources": list(part.resources),
         "directives": [
@@ -194,8 +203,8 @@ def _described_lines(one: PartStatus, style: Style) -> Iterator[str]:
         yield f"  {style('reason'.ljust(10), 'dim')}  {reason}"
     if part is None:
         return
-    ends = "never, until it is withdrawn" if part.expires is None else moment(part.expires)
-    said = [("observed", moment(part.observed)), ("expires", ends), ("digest", part.digest)]
+    ends = "never, until it is withdrawn" if part.expires is None else format_moment(part.expires)
+    said = [("observed", format_moment(part.observed)), ("expires", ends), ("digest", part.digest)]
     said += [("resource", _resource_name(raw)) for raw in part.resources]
     for each in part.directives:
         why = f" ({each.reason})" if each.reason else ""
@@ -229,7 +238,7 @@ def diff_members(effective: Effective) -> Members:
                 "resource": one.resource.id,
                 "place": one.resource.place,
                 "maskedBy": list(one.masked_by),
-                "maskedUntil": None if one.until is None else moment(one.until),
+                "maskedUntil": None if one.until is None else format_moment(one.until),
                 "reason": one.reason,
             }
             for one in effective.suppressed
@@ -243,7 +252,7 @@ def diff_lines(effective: Effective, style: Style) -> Iterator[str]:
         source, _, generation = added.part.partition("#")
         yield style(f"+ {added.id} source={source} generation={generation}", "green")
     for one in effective.suppressed:
-        until = "withdrawn" if one.until is None else moment(one.until)
+        until = "withdrawn" if one.until is None else format_moment(one.until)
         said = f"- {one.resource.id} maskedBy={','.join(one.masked_by)} maskedUntil={until}"
         yield style(f"{said} reason={one.reason}" if one.reason else said, "red")
     if not effective.added and not effective.suppressed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from holdfast.agent.load import Loaded
-from holdfast.agent.stories import artifact, resource
+from holdfast.agent.stories import artifact
 from holdfast.agent.stories.findings import find
 from holdfast.agent.stories.members import Members
 from holdfast.agent.stories.selector import parse
@@ -26,6 +26,8 @@ def explain(paths: Paths, loaded: Loaded, name: str) -> Told:
     """Raises HoldfastError where the name can be about nothing, or about no such resource."""
     selector = parse(name)
     if selector.resource:
+        from holdfast.agent.stories import resource
+
         story = resource.tell(paths, loaded, selector.resource)
         return Told(found=True, absent="", members=story.members, lines=story.lines)
     view, findings = find(paths, loaded, selector)

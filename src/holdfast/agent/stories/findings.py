@@ -103,13 +103,14 @@ def _declared(intents: Iterable[Intent | BulkIntent], selector: Selector) -> dic
 
 
 class _Meant(frozenset[Key]):
-    """Keys that need not be known beforehand: a driver that asks whether one is in gets the
-    selector's answer. Members are those that can be named outright."""
+    """Every key of some kinds, known beforehand or not: what is ours and not in would be an orphan,
+    and a driver would find out what others lose by its end, which is dear beside many routes.
+    Members are those that can be named outright."""
 
-    selector: Selector
+    kinds: frozenset[str]
 
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, Key) and self.selector.matches(key)
+        return isinstance(key, Key) and key.kind in self.kinds
 
 
 def _look_around(paths: Paths, loaded: Loaded, selector: Selector) -> Observed:
@@ -117,9 +118,10 @@ def _look_around(paths: Paths, loaded: Loaded, selector: Selector) -> Observed:
     if HOSTNAME.name in selector.kinds:
         named.append(Key(HOSTNAME.name, "system"))
     meant = _Meant(named)
-    meant.selector = selector
+    meant.kinds = selector.kinds
+    scope = Scope(keys=meant, destinations=frozenset(_packed(selector)), kinds=selector.kinds)
     with LinuxHost(paths, loaded.router.ownership.tag) as host:
-        return host.observe(Scope(keys=meant, destinations=frozenset(_packed(selector))))
+        return host.observe(scope)
 
 
 def _packed(selector: Selector) -> Iterator[bytes]:
@@ -135,7 +137,7 @@ def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Fo
     if routes is None or not selector.destinations:
         return
     for sighting in (
-        *_own(routes, selector, tag),
+        *_own(routes, tag),
         *(s for all_ in routes.foreign.values() for s in all_),
     ):
         key = sighting.artifact.key
@@ -146,13 +148,10 @@ def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Fo
             one.identity = identify(sighting.artifact.fields)
 
 
-def _own(routes: BulkSighting, selector: Selector, tag: int) -> Iterator[Sighting]:
-    wanted = [network.network_address.packed for network in selector.destinations]
+def _own(routes: BulkSighting, tag: int) -> Iterator[Sighting]:
     for body in routes.own:
-        # A body holds its destination as the kernel does; a default route holds none.
-        if any(packed in body for packed in wanted) or not any(any(p) for p in wanted):
-            template, key = routes.unpack(body)
-            yield Sighting(expand(template, key), tag=f"protocol {tag}")
+        template, key = routes.unpack(body)
+        yield Sighting(expand(template, key), tag=f"protocol {tag}")
 
 
 def _finding(paths: Paths, loaded: Loaded, view: View, key: Key, found: _Found) -> Finding:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import unified_diff
 from typing import Any
 
+from holdfast.agent.stories.members import Members
 from holdfast.agent.stories.style import Style
 from holdfast.config.redaction import redact
+from holdfast.engine.document import FORMAT_VERSION
+from holdfast.errors import Refused
 from holdfast.state.confirmations import CONFIRMED, OPEN, REVERTED, REVERTING, Confirmation
 from holdfast.state.generations import Generation
 from holdfast.state.latches import DYNAMIC
@@ -40,6 +43,66 @@ class Story:
         return f"{said}: {one.reason}" if one.reason else said
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was asked for, as a document and as lines."""
+
+    members: Callable[[], Members]
+    lines: Callable[[Style], Iterator[str]]
+
+
+def told(ledger: Ledger, show: int = 0, before: int = 0, after: int = 0) -> Told:
+    """One with its files (show), what differs between two (before, and after; 0: the newest), or
+    all of them. Refused where there is no such generation."""
+    if show:
+        return _one(ledger, show)
+    if before:
+        return _two(ledger, before, after)
+    found = read(ledger)
+    return Told(
+        lambda: iter((("format_version", FORMAT_VERSION), ("generations", map(entry, found)))),
+        lambda style: lines(found, style) if found else iter(("Nothing was applied yet.",)),
+    )
+
+
+def _one(ledger: Ledger, number: int) -> Told:
+    files = ledger.generation_files(number)
+    story = next(one for one in read(ledger) if one.generation.number == number)
+    texts = {path: shown(path, content) for path, content in files.items()}
+
+    def members() -> Members:
+        yield "format_version", FORMAT_VERSION
+        yield from entry(story).items()
+        yield "texts", [{"path": path, "text": text} for path, text in texts.items()]
+
+    def whole(style: Style) -> Iterator[str]:
+        yield from lines([story], style)
+        for path, text in texts.items():
+            yield ""
+            yield style(path, "bold")
+            yield from text.splitlines()
+
+    return Told(members, whole)
+
+
+def _two(ledger: Ledger, before: int, after: int) -> Told:
+    if not after:
+        newest = ledger.generations(1)
+        if not newest:
+            raise Refused("nothing was applied yet")
+        after = newest[0].number
+    old, new = ledger.generation_files(before), ledger.generation_files(after)
+    text = diff(old, new, (f"generation {before}", f"generation {after}"))
+
+    def members() -> Members:
+        yield "format_version", FORMAT_VERSION
+        yield "before", before
+        yield "after", after
+        yield "diff", text
+
+    return Told(members, lambda _style: iter(text.split("\n")[:-1]))
+
+
 def read(ledger: Ledger) -> list[Story]:
     """The newest first."""
     judged = {one.generation: one for one in ledger.confirmations()}
@@ -50,7 +113,7 @@ def lines(stories: Iterable[Story], style: Style) -> Iterator[str]:
     for story in stories:
         one = story.generation
         when = datetime.fromtimestamp(one.created, UTC)
-        files = ", ".join(file.path for file in one.files)
+        files = ", ".join(file.path for file in one.files) or "nothing declared: a cleanup"
         # A revert has the last word about a generation.
         states = [one.state] if one.state != REVERTED or not story.judged else []
         became = ", ".join([*states, story.judged] if story.judged else states)

@@ -9,7 +9,6 @@ from holdfast.agent.confirm import stored
 from holdfast.engine.artifact import Key
 from holdfast.errors import Refused
 from holdfast.paths import Paths
-from holdfast.resources.dynamic.effective import merge, recorded
 from holdfast.resources.locate import declarations
 from holdfast.resources.router import Router
 from holdfast.state.ledger import Ledger
@@ -53,6 +52,8 @@ def _search(paths: Paths, ask: Callable[[Router], tuple[str, str] | None]) -> Pa
 
 def _generations(paths: Paths, ledger: Ledger) -> Iterator[tuple[int, Router]]:
     """What each declared, the newest first, with what other sources contributed to it."""
+    from holdfast.resources.dynamic.effective import merge, recorded
+
     for generation in ledger.generations():
         number = generation.number
         try:

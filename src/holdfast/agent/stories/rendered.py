@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.config.document import parse
-from holdfast.resources.dynamic.contribution import SECRETS
+from holdfast.config.redaction import is_secret
 from holdfast.resources.dynamic.effective import Effective
 
 HIDDEN = "(a secret, not shown)"
@@ -25,13 +25,16 @@ def _resources(effective: Effective, declared: list[Any]) -> Iterator[Mapping[st
     """As they were written, those of parts after those of the file."""
     for resource in effective.router.resources:
         if not resource.part:
-            yield _without_secret(declared[resource.index])
+            yield _without_secrets(declared[resource.index])
     for part in effective.active:
-        yield from part.resources
+        yield from map(_without_secrets, part.resources)
 
 
-def _without_secret(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    field = SECRETS.get(raw["kind"], "")
-    if not field or field not in raw["spec"]:
-        return raw
-    return {**raw, "spec": {**raw["spec"], field: HIDDEN}}
+def _without_secrets(value: Any) -> Any:
+    """By the names of fields: also in the environment of a plugin, where a name is the user's."""
+    if isinstance(value, dict):
+        return {
+            name: HIDDEN if is_secret(name) and one is not None else _without_secrets(one)
+            for name, one in value.items()
+        }
+    return [_without_secrets(one) for one in value] if isinstance(value, list) else value

@@ -8,13 +8,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.agent.phases import LOOKS, ResourceStatus
-from holdfast.agent.stories.moments import moment
 from holdfast.agent.stories.style import Style, counted, thousands
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.paths import Paths
+from holdfast.resources.moments import format_moment
+from holdfast.state.confirmations import Confirmation
 from holdfast.state.journal import LAST_PASS
 from holdfast.state.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What waits to be confirmed."""
+
+    generation: int
+    state: str  # open, or reverting
+    deadline: float  # seconds since 1970, by the clock as it is now
+    lifelines: tuple[str, ...]  # what worked before, and takes it back if it stops
+
+    def entry(self) -> dict[str, Any]:
+        return {
+            "generation": self.generation,
+            "state": self.state,
+            "deadline": format_moment(int(self.deadline)),
+            "lifelines": list(self.lifelines),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +43,7 @@ class Past:
     generation: int = 0  # the newest; 0: there is none
     state: str = ""
     last_pass: Mapping[str, Any] | None = None
+    trial: Trial | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,7 @@ class Status:
         yield "healthy", self.healthy
         newest = {"number": past.generation, "state": past.state} if past.generation else None
         yield "generation", newest
+        yield "trial", None if past.trial is None else past.trial.entry()
         yield "last_pass", past.last_pass
         yield "counts", self.counts()
         yield "summary", dict(self.summary)
@@ -89,8 +110,19 @@ def past(paths: Paths) -> Past:
     with Ledger.read(paths) as ledger:
         newest = ledger.generations(1)
         note = ledger.note(LAST_PASS)
+        waiting = ledger.waiting()
     last = note if isinstance(note, dict) else None
-    return Past(newest[0].number, newest[0].state, last) if newest else Past(last_pass=last)
+    if not newest:
+        return Past(last_pass=last)
+    return Past(newest[0].number, newest[0].state, last, _trial(waiting) if waiting else None)
+
+
+def _trial(waiting: Confirmation) -> Trial:
+    from holdfast.agent.confirm import deadline, lifelines  # most of the time nothing waits
+
+    ends = time.time() + deadline.remaining(waiting)
+    worked = tuple(map(str, lifelines.from_plain(waiting.probes)))
+    return Trial(waiting.generation, waiting.state, ends, worked)
 
 
 def ago(seconds: int) -> str:
@@ -103,7 +135,7 @@ def ago(seconds: int) -> str:
 def _entry(one: ResourceStatus) -> dict[str, Any]:
     masked = {
         "maskedBy": list(one.masked_by),
-        "maskedUntil": None if one.masked_until is None else moment(one.masked_until),
+        "maskedUntil": None if one.masked_until is None else format_moment(one.masked_until),
     }
     return {
         "resource": one.resource,

@@ -29,7 +29,7 @@ from holdfast.agent.web.address import Listen
 from holdfast.agent.web.formats import FILTERS
 from holdfast.agent.web.metrics import Metrics
 from holdfast.agent.web.view import Seen
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 
 _HERE = Path(__file__).parent
 _PAGE = 200
@@ -82,7 +82,22 @@ async def _icon(_request: Request) -> Response:
 
 
 async def _told(_request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"{error}\n", 404)
+    """What is not there, or what cannot be told now: the ledger cannot be read."""
+    return PlainTextResponse(f"{error}\n", 404 if isinstance(error, Refused) else 503)
+
+
+class _Held(StreamingResponse):
+    """A stream that gives its place back, also where nobody ever read of it."""
+
+    def __init__(self, pieces: AsyncGenerator[str, None], free: Callable[[], None]) -> None:
+        super().__init__(pieces, media_type="text/event-stream")
+        self._free = free
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._free()
 
 
 class _Guard:
@@ -200,12 +215,23 @@ class _Site:
         after = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
         if not re.fullmatch(r"\d{1,18}", after):
             return PlainTextResponse("after: must be the number of an event\n", 400)
-        wanted = _filter(request)
-        return StreamingResponse(self._pieces(int(after), wanted), media_type="text/event-stream")
+        # Taken at once: many may ask before the first of them reads anything.
+        self._streams += 1
+        try:
+            # A number that was never given out is of a ledger that was here before. The browser
+            # would ask with it for ever; it is told the newest number there is.
+            newest = await asyncio.to_thread(self._seen.newest_event)
+        except BaseException:
+            self._free()
+            raise
+        number = int(after) if int(after) <= newest else 0
+        return _Held(self._pieces(number, _filter(request)), self._free)
+
+    def _free(self) -> None:
+        self._streams -= 1
 
     async def _pieces(self, after: int, wanted: Filter) -> AsyncGenerator[str, None]:
         """What is not read waits in the ledger and nowhere else."""
-        self._streams += 1
         reading = self._seen.events.read(wanted, after, 0 if after else 1, follow=True)
         coming: asyncio.Future[Any] = asyncio.ensure_future(anext(reading))
         try:
@@ -222,7 +248,6 @@ class _Site:
                 said = json.dumps(entry | {"look": event_story.look(entry["kind"])})
                 yield f"id: {entry['sequence']}\ndata: {said}\n\n"
         finally:
-            self._streams -= 1
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
             await reading.aclose()

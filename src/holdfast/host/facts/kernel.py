@@ -11,8 +11,9 @@ from holdfast.engine.kinds.route import MAIN_TABLE
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.address_codec import RTM_GETADDR
 from holdfast.host.netlink.names import IFLA_IFNAME, dump_links, read_names
-from holdfast.host.netlink.route_decode import Reader
-from holdfast.host.netlink.route_read import dump_routes
+from holdfast.host.netlink.route_codec import DEFAULT_KEY
+from holdfast.host.netlink.route_decode import Reader, pick
+from holdfast.host.netlink.route_read import dump_runs
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.resources.facts import Address, Lease, LinkAddress
 
@@ -100,9 +101,8 @@ def read_gateways(
     reader = Reader(read_names(sock).names)
     best: dict[tuple[str, int], DefaultRoute] = {}
     for protocol, number in setters.items():
-        for body in dump_routes(sock, family, table=MAIN_TABLE, protocol=number):
-            if body[1]:  # it leads somewhere
-                continue
+        dump = dump_runs(sock, family, table=MAIN_TABLE, protocol=number)
+        for body in pick(dump, family, {DEFAULT_KEY[family]}):
             shared, _ = reader.read(body)
             for leg in shared.nexthops:
                 known = best.get((leg.dev, family))

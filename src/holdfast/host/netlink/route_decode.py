@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from holdfast.host.netlink import attributes
+from holdfast.host.netlink.messages import HEADER, Dump
 from holdfast.host.netlink.route_codec import (
     ADDRESS_FAMILY,
     DEFAULT_KEY,
@@ -69,6 +70,17 @@ def select(bodies: Iterable[bytes], family: int, keys: set[bytes]) -> list[bytes
     return [
         body for body in bodies if (body[1:2] + body[first:end] if body[1] else default) in keys
     ]
+
+
+def pick(dump: Dump, family: int, keys: set[bytes]) -> list[bytes]:
+    """The same of a dump, without an object for each of its routes."""
+    found: list[bytes] = []
+    for run in dump.runs:
+        lengths = run.data[run.start + HEADER.size + 1 : run.end : run.stride]
+        # An address that is found may be a gateway's, or across two messages.
+        if any(key[0] in lengths and (not key[0] or key[1:] in run.data) for key in keys):
+            found += select(run.bodies(), family, keys)
+    return found
 
 
 def keys_without_metric(bodies: Iterable[bytes]) -> set[bytes]:

@@ -11,8 +11,8 @@ from holdfast.engine.claim import Claim
 from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, scope
 from holdfast.engine.observed import Sighting
 from holdfast.host.netlink.route_codec import OddTemplate
-from holdfast.host.netlink.route_decode import keys_of, protocol_of, select, settle
-from holdfast.host.netlink.route_read import dump_routes
+from holdfast.host.netlink.route_decode import keys_of, pick, protocol_of, select, settle
+from holdfast.host.netlink.route_read import dump_routes, dump_runs
 from holdfast.host.netlink.route_shared import SharedRoutes
 from holdfast.host.netlink.route_sighting import RouteSighting
 from holdfast.host.netlink.socket import NetlinkSocket
@@ -76,13 +76,15 @@ def find_holders(
 
 
 def find_routes_to(sock: NetlinkSocket, keys: Collection[bytes], seen: RouteSighting) -> None:
-    """Add to `seen` what others have at these destinations, in every table."""
+    """Add to `seen` what is at these destinations, in every table."""
     for family, width in ((4, 4), (6, 16)):
         wanted = {key for key in keys if len(key) == 1 + width}
-        bodies = select(dump_routes(sock, family), family, wanted) if wanted else []
+        bodies = pick(dump_runs(sock, family), family, wanted) if wanted else []
         for body in settle(bodies, family):
             route, key = seen.reader.read(body)
-            if protocol_of(body) != seen.tag and not _is_another_identity(route):
+            if protocol_of(body) == seen.tag:
+                seen.own.add(body)
+            elif not _is_another_identity(route):
                 found = seen.foreign.setdefault(scope(route) + key, [])
                 found.append(_sighting(route, key, protocol_of(body)))
 

@@ -42,6 +42,9 @@ class RouteDriver:
         names = read_names(self._sock)
         reader = Reader(names.names)
         seen = RouteSighting(self._tag, names.indexes, reader, Gateways(self._sock, names.names))
+        if scope.destinations:
+            find_routes_to(self._sock, scope.destinations, seen)
+            return Observed(bulk={ROUTE.name: seen})
         batches = [batch for batch in scope.batches if batch.kind.name == ROUTE.name]
         claims = {
             b"".join(identify(claim.fields)): claim
@@ -52,7 +55,6 @@ class RouteDriver:
         shared = SharedRoutes(with_others, batches, reader, names.indexes, self._tag)
         tables = _tables(scope, batches, claims.values())
         dumped = {family: self._dump(family, tables) for family in (4, 6)}
-        find_routes_to(self._sock, scope.destinations, seen)
         if not claims and seen.take_exact(batches, dumped):
             return Observed(bulk={ROUTE.name: seen})
         for family, dump in dumped.items():

@@ -64,8 +64,9 @@ class _NoFiles(Folder):
 
 def _forbidden(part: Part) -> Iterator[Problem]:
     for number, raw in enumerate(part.resources):
-        if raw.get("kind") in registry.STARTUP_ONLY:
-            message = f"a {raw['kind']} can stand in the startup file alone"
+        kind = raw.get("kind")
+        if isinstance(kind, str) and kind in registry.STARTUP_ONLY:
+            message = f"a {kind} can stand in the startup file alone"
             yield Problem(str(place(part.ref, number)), "kind", message)
 
 

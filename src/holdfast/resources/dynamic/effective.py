@@ -7,36 +7,30 @@
    declares already, or make the configuration invalid. A rejected part leaves no trace: the rest
    is as if it had never been there. One that refers to what a later one contributes is tried again
    after that.
-3. Masks that a DynamicOverridePolicy of the startup file allows suppress their targets; others are
+3. Of a source whose newest part is rejected, the one that was in force last stays, if it is not
+   over and is valid together with all that was accepted. It never keeps out a newest part.
+4. Masks that a DynamicOverridePolicy of the startup file allows suppress their targets; others are
    ignored and reported, and the rest of their part stands.
-4. What remains is checked as a whole, as the startup file is.
+5. What remains is checked as a whole, as the startup file is.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.config import merge as merging
 from holdfast.config.document import SourceFile
-from holdfast.config.merge import Ignored, Mask
+from holdfast.config.merge import Ignored
 from holdfast.config.part import RECORD, Directive, Part, Target
-from holdfast.errors import Problem
-from holdfast.resources import registry, together
-from holdfast.resources.dynamic import contribution, dynamic_target
-from holdfast.resources.dynamic.contribution import Contribution
-from holdfast.resources.dynamic.dynamic_override_policy import allowed
-from holdfast.resources.dynamic.source_name import plugin_of
-from holdfast.resources.reading import dotted
-from holdfast.resources.resource import Fault, Resource
+from holdfast.resources.dynamic.merger import Merger, Taken
+from holdfast.resources.moments import format_moment
+from holdfast.resources.resource import Resource
 from holdfast.resources.router import Router
-
-# Of a part that is rejected: enough to repair it by.
-_REASONS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +48,31 @@ class Suppressed:
 class Rejected:
     part: Part
     reasons: tuple[str, ...]
+    # The part of its source that was in force last, if that is not over; and what speaks against
+    # it, which is nothing where it stays in force.
+    standby: Part | None = None
+    against: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> Part | None:
+        """What stays in force instead of it."""
+        return None if self.against else self.standby
+
+    @property
+    def fate(self) -> str:
+        """What becomes of what its source contributed before; empty where there is nothing."""
+        if self.standby is None:
+            return ""
+        if self.against:
+            return f"{self.standby.ref} does not stay in force: {self.against[0]}"
+        until = self.standby.expires
+        end = "it is withdrawn" if until is None else format_moment(until)
+        return f"{self.standby.ref} stays in force until {end}"
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """All there is to say, a line each."""
+        return (*self.reasons, self.fate) if self.fate else self.reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,55 +92,75 @@ class Effective:
         """Everything that does not take effect, in a line each."""
         for rejected in self.rejected:
             more = f" (and {len(rejected.reasons) - 1} more)" if len(rejected.reasons) > 1 else ""
-            yield f"{rejected.part.ref} is rejected: {rejected.reasons[0]}{more}"
+            fate = f"; {rejected.fate}" if rejected.fate else ""
+            yield f"{rejected.part.ref} is rejected: {rejected.reasons[0]}{more}{fate}"
         yield from map(str, self.ignored)
 
 
 def merge(
-    startup: Router, parts: Iterable[Part], now: float, before: Effective | None = None
+    startup: Router,
+    parts: Iterable[Part],
+    now: float,
+    before: Effective | None = None,
+    accepted: Mapping[str, int] = MappingProxyType({}),
 ) -> Effective:
-    """startup: valid by itself. now: seconds since 1970. before: an earlier merge, whose router is
-    kept where sources said nothing but the same again; the places of resources then name the
-    generation that brought them."""
+    """startup: valid by itself. now: seconds since 1970. accepted: the generation of each source
+    that was in force last. before: an earlier merge, whose router is kept where sources said
+    nothing but the same again; the places of resources then name the generation that brought
+    them."""
     lifetimes = _lifetimes(startup)
-    newest = [merging.capped(part, lifetimes.get(part.source)) for part in merging.newest(parts)]
-    current, expired = merging.split(newest, now)
-    if before is not None and before.startup is startup and _repeats(before, current):
+    given = [merging.capped(part, lifetimes.get(part.source)) for part in parts]
+    current, expired = merging.split(merging.newest(given), now)
+    waiting, _ = merging.split(merging.standbys(given, accepted).values(), now)
+    standby = {part.source: part for part in waiting}
+    # What is over without ever having been in force has replaced nothing.
+    current += [standby.pop(part.source) for part in expired if part.source in standby]
+    current.sort(key=lambda part: part.source)
+    if before is not None and before.startup is startup and _repeats(before, current, standby):
         merged = _renewed(before, {part.source: part for part in current})
     else:
-        merged = _merged(startup, current, lifetimes)
-    return replace(merged, expired=tuple(expired), next_change=merging.next_change(current))
+        merged = _merged(startup, current, standby, lifetimes)
+    until = merging.next_change([*current, *standby.values()])
+    return replace(merged, expired=tuple(expired), next_change=until)
 
 
-def _repeats(before: Effective, current: Iterable[Part]) -> bool:
+def _repeats(before: Effective, current: Iterable[Part], standby: Mapping[str, Part]) -> bool:
     """Do the sources say nothing but the same again?"""
     said, says = (
         sorted((part.source, part.digest) for part in parts) for parts in (_judged(before), current)
     )
-    return said == says
+    return said == says and all(
+        standby.get(one.part.source) == one.standby for one in before.rejected
+    )
 
 
 def _judged(merged: Effective) -> list[Part]:
-    return [*merged.active, *(one.part for one in merged.rejected)]
+    """What each source said last."""
+    held = {one.part.source for one in merged.rejected if one.held is not None}
+    return [
+        *(part for part in merged.active if part.source not in held),
+        *(one.part for one in merged.rejected),
+    ]
 
 
 def _renewed(before: Effective, parts: Mapping[str, Part]) -> Effective:
-    merger = _Merger(before.startup)
-    for old in before.active:
-        masks, ignored = merging.judge(parts[old.source], merger.objection)
-        merger.masks += masks
-        merger.ignored += ignored
     said = {old.ref: parts[old.source].ref for old in _judged(before)}
     rejected = [
-        Rejected(parts[one.part.source], tuple(_renamed(reason, said) for reason in one.reasons))
+        Rejected(
+            parts[one.part.source],
+            tuple(_renamed(reason, said) for reason in one.reasons),
+            one.standby,
+            tuple(_renamed(reason, said) for reason in one.against),
+        )
         for one in before.rejected
     ]
+    held = {one.part.source: one.held for one in rejected if one.held is not None}
+    merger = Merger(before.startup, {})
+    for old in before.active:
+        part = held.get(old.source) or parts[old.source]
+        merger.accepted[part.source] = merger.judge(part)
     return replace(
-        merger.finish(),
-        router=before.router,
-        added=before.added,
-        active=tuple(parts[old.source] for old in before.active),
-        rejected=tuple(rejected),
+        _finished(merger), router=before.router, added=before.added, rejected=tuple(rejected)
     )
 
 
@@ -131,15 +170,56 @@ def _renamed(reason: str, refs: Mapping[str, str]) -> str:
     return re.sub(rf"(?:{known})(?!\d)", lambda found: refs[found[0]], reason)
 
 
-def _merged(startup: Router, parts: Sequence[Part], lifetimes: Mapping[str, float]) -> Effective:
-    merger = _Merger(startup)
-    waiting = merger.read(parts, lifetimes)
-    while waiting:
-        left = [one for one in waiting if not merger.takes(one)]
-        if len(left) == len(waiting):
-            break
-        waiting = left
-    return merger.finish()
+def _merged(
+    startup: Router,
+    parts: Sequence[Part],
+    standby: Mapping[str, Part],
+    lifetimes: Mapping[str, float],
+) -> Effective:
+    merger = Merger(startup, lifetimes)
+    merger.take(parts, standby)
+    effective = _finished(merger)
+    accepted = [merger.accepted[source] for source in sorted(merger.accepted)]
+    newest = {part.source: part for part in parts}
+    return replace(
+        effective,
+        router=_router(merger, accepted),
+        added=tuple(one for taken in accepted for one in taken.given.resources),
+        rejected=tuple(
+            Rejected(newest[source], reasons, standby.get(source), merger.against.get(source, ()))
+            for source, reasons in sorted(merger.reasons.items())
+        ),
+    )
+
+
+def _finished(merger: Merger) -> Effective:
+    """What is in force and masked."""
+    accepted = [merger.accepted[source] for source in sorted(merger.accepted)]
+    suppressed = [
+        Suppressed(target, resource, cover.masked_by, cover.until, cover.reason)
+        for resource, target, cover in merger.suppressed()
+    ]
+    ignored = [one for taken in accepted for one in taken.ignored]
+    return Effective(
+        merger.startup,
+        merger.startup,
+        tuple(sorted(suppressed, key=lambda one: one.resource.index)),
+        ignored=tuple(sorted(ignored, key=lambda one: (one.part.source, one.directive.target))),
+        active=tuple(taken.given.part for taken in accepted),
+    )
+
+
+def _router(merger: Merger, accepted: Sequence[Taken]) -> Router:
+    startup = merger.startup
+    if not accepted:
+        return startup
+    warnings = (warning for taken in accepted for warning in taken.given.warnings)
+    return replace(
+        startup,
+        resources=merger.resources(),
+        files=(*startup.files, *(record(taken.given.part) for taken in accepted)),
+        warnings=(*startup.warnings, *warnings, *merger.warnings),
+    )
 
 
 def _lifetimes(startup: Router) -> dict[str, float]:
@@ -149,155 +229,6 @@ def _lifetimes(startup: Router) -> dict[str, float]:
         for one in startup.resources
         if one.kind == "DynamicConfigSource"
     }
-
-
-@dataclass(slots=True)
-class _Merger:
-    startup: Router
-    accepted: list[Contribution] = field(default_factory=list)
-    masks: list[Mask] = field(default_factory=list)
-    ignored: list[Ignored] = field(default_factory=list)
-    rejected: dict[str, Rejected] = field(default_factory=dict)  # by source
-    warnings: tuple[Problem, ...] = ()
-    declared: dict[str, Resource] = field(init=False)  # of the startup file, by id
-
-    def __post_init__(self) -> None:
-        self.declared = {one.id: one for one in self.startup.resources}
-
-    def read(self, parts: Sequence[Part], lifetimes: Mapping[str, float]) -> list[Contribution]:
-        """Those that can be tried."""
-        found = []
-        first = 1 + max((one.index for one in self.startup.resources), default=-1)
-        for part in parts:
-            read = contribution.read(part, first)
-            first += len(part.resources)
-            if plugin_of(part.source) and part.source not in lifetimes:
-                self._reject(part, f"no DynamicConfigSource has pluginRef {plugin_of(part.source)}")
-            elif read.problems:
-                self._reject(part, *map(str, read.problems))
-            else:
-                found.append(read)
-        return found
-
-    def takes(self, given: Contribution) -> bool:
-        """Accepts it if the configuration is valid with it."""
-        part = given.part
-        masks, ignored = merging.judge(part, self.objection)
-        reasons = list(self._conflicts(given))
-        if not reasons and (given.resources or masks):
-            problems, warnings = self._check([*self.accepted, given], [*self.masks, *masks])
-            reasons = [f"with it the configuration is invalid: {one}" for one in problems]
-            if not reasons:
-                self.warnings = warnings
-        if reasons:
-            self._reject(part, *reasons)
-            return False
-        self.accepted.append(given)
-        self.masks += masks
-        self.ignored += ignored
-        self.rejected.pop(part.source, None)
-        return True
-
-    def _reject(self, part: Part, *reasons: str) -> None:
-        more = len(reasons) - _REASONS_SHOWN
-        shown = (*reasons[:_REASONS_SHOWN], f"and {more} more") if more > 0 else reasons
-        self.rejected[part.source] = Rejected(part, shown)
-
-    def objection(self, source: str, directive: Directive) -> str:
-        """Why a directive has no effect; empty where it has."""
-        target = directive.target
-        _, wrong = dynamic_target.trouble(target)
-        if wrong:
-            return wrong
-        if target.kind in registry.STARTUP_ONLY:
-            return f"a {target.kind} cannot be masked"
-        if str(target) not in self.declared:
-            return "the startup file declares no such resource"
-        policies = [one for one in self.startup.resources if one.kind == "DynamicOverridePolicy"]
-        if not allowed(policies, source, directive):
-            return f"no DynamicOverridePolicy allows {source} to {directive.op} it"
-        return ""
-
-    def _conflicts(self, given: Contribution) -> Iterator[str]:
-        others = {one.id: one for other in self.accepted for one in other.resources}
-        for resource in given.resources:
-            holder = self.declared.get(resource.id) or others.get(resource.id)
-            if holder is not None:
-                yield f"{resource.place}: {resource.id} is declared already, at {holder.place}"
-
-    def _covered(self, masks: Sequence[Mask]) -> dict[str, tuple[Target, merging.Cover]]:
-        """By id of the resource."""
-        spelled = [
-            Mask(
-                one.part,
-                replace(one.directive, target=dynamic_target.same(one.directive.target)),
-            )
-            for one in masks
-        ]
-        return {str(target): (target, cover) for target, cover in merging.covers(spelled).items()}
-
-    def _resources(
-        self, accepted: Iterable[Contribution], masks: Sequence[Mask]
-    ) -> tuple[Resource, ...]:
-        masked = self._covered(masks)
-        remaining = [one for one in self.startup.resources if one.id not in masked]
-        added = sorted(
-            (one for given in accepted for one in given.resources), key=lambda one: one.index
-        )
-        return (*remaining, *added)
-
-    def _check(
-        self, accepted: Sequence[Contribution], masks: Sequence[Mask]
-    ) -> tuple[list[Problem], tuple[Problem, ...]]:
-        """What is wrong with all of it together, and what of the parts may be."""
-        resources = self._resources(accepted, masks)
-        names: dict[str, set[str]] = defaultdict(set)
-        for one in resources:
-            names[one.kind].add(one.name)
-        problems: list[Problem] = []
-        warnings: list[Problem] = []
-        # Not the very lines of routes that clash: to find them in a long list takes half a second,
-        # and a bad part would cost that whenever its source says it again.
-        for resource, fault in together.check(resources, names, lambda _resource, _wanted: {}):
-            if not fault.warning:
-                problems.append(_problem(resource, fault))
-            elif resource.part:
-                warnings.append(_problem(resource, fault))
-        return problems, tuple(warnings)
-
-    def finish(self) -> Effective:
-        """All that was accepted, in order."""
-        accepted = sorted(self.accepted, key=lambda one: one.part.source)
-        suppressed = tuple(
-            Suppressed(target, self.declared[name], cover.masked_by, cover.until, cover.reason)
-            for name, (target, cover) in self._covered(self.masks).items()
-        )
-        return Effective(
-            self.startup,
-            self._router(accepted),
-            tuple(sorted(suppressed, key=lambda one: one.resource.index)),
-            tuple(one for given in accepted for one in given.resources),
-            tuple(self.rejected[source] for source in sorted(self.rejected)),
-            tuple(sorted(self.ignored, key=lambda one: (one.part.source, one.directive.target))),
-            tuple(given.part for given in accepted),
-        )
-
-    def _router(self, accepted: Sequence[Contribution]) -> Router:
-        if not accepted:
-            return self.startup
-        warnings = (warning for given in accepted for warning in given.warnings)
-        return replace(
-            self.startup,
-            resources=self._resources(accepted, self.masks),
-            files=(*self.startup.files, *(record(given.part) for given in accepted)),
-            warnings=(*self.startup.warnings, *warnings, *self.warnings),
-        )
-
-
-def _problem(resource: Resource, fault: Fault) -> Problem:
-    if fault.at is not None:
-        return Problem(str(fault.at), "", fault.message)
-    return Problem(resource.place, dotted(("spec", *fault.location)), fault.message)
 
 
 def record(part: Part) -> SourceFile:

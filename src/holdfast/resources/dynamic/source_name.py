@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from holdfast.resources.document import parse_name
 from holdfast.resources.shape import Shape, parsed
 
 PLUGIN, OWNER, MANAGER = "Plugin", "Owner", "Manager"
 CLASSES = (PLUGIN, OWNER, MANAGER)
+_REF = re.compile(rf"((?:{'|'.join(CLASSES)})/[A-Za-z0-9._-]+)#\d+")
 
 
 def parse_source(text: str) -> str:
@@ -23,6 +26,12 @@ def plugin_of(source: str) -> str:
     """The name of the plugin that a source is; empty where it is something else."""
     kind, _, name = source.partition("/")
     return name if kind == PLUGIN else ""
+
+
+def unnumbered(text: str) -> str:
+    """A line that names parts, without their generations: what a source says again, in a new one,
+    is no news."""
+    return _REF.sub(r"\1", text)
 
 
 def source() -> Shape:

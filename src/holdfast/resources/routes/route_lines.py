@@ -28,6 +28,7 @@ from holdfast.resources.routes.route_line import (
 
 Groups = dict[RouteTemplate, list[bytes]]
 
+_FEW = 8  # routes that lines are searched for, each by itself
 _CHUNK = 1 << 22  # characters split into lines at a time, to bound memory
 _FAMILIES = {4: (socket.AF_INET, 32), 6: (socket.AF_INET6, 128)}
 _LENGTHS = {
@@ -243,12 +244,42 @@ def lines_of(
 ) -> Iterator[tuple[int, Identity]]:
     """The numbers, from 0, of the lines that declare the wanted routes."""
     reader = _Reader(defaults)
-    for number, line in _numbered(chunked):
+    for number, line in _telling(chunked, wanted):
         parsed = reader.read(line)
         if parsed is not None:
             identity = routes.scope(parsed[0]), parsed[1]
             if identity in wanted:
                 yield number, identity
+
+
+def _telling(chunked: Iterable[Sequence[str]], wanted: Set[Identity]) -> Iterator[tuple[int, str]]:
+    """The lines that may declare one of the wanted: to read every line takes ten times as long."""
+    if len(wanted) > _FEW:
+        yield from _numbered(chunked)
+        return
+    needles = {needle for _, key in wanted for needle in _needles(key)}
+    start = 0
+    for lines in chunked:
+        telling = {
+            number: line
+            for needle in needles
+            for number, line in enumerate(lines, start)
+            if needle in line.lower()
+        }
+        yield from sorted(telling.items())
+        start += len(lines)
+
+
+def _needles(key: bytes) -> tuple[str, ...]:
+    """A line that declares this destination holds one of these, in whatever way it is written."""
+    if not key[0]:
+        return ("default", "/0")
+    if len(key) == 5:
+        return (socket.inet_ntop(socket.AF_INET, key[1:]),)
+    # The last two groups may be written as an IPv4 address. Of the others a later one is shared by
+    # fewer lines.
+    groups = (key[at : at + 2].hex().lstrip("0") for at in range(11, 0, -2))
+    return (max(groups, key=len) or ":",)
 
 
 def _numbered(chunked: Iterable[Sequence[str]]) -> Iterator[tuple[int, str]]:

@@ -44,12 +44,28 @@ function refresh() {
     const answer = await fetch(location.href);
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const typed = document.getElementById("find")?.value ?? "";
+    const before = document.getElementById("find");
+    const held = focused();
     document.querySelector("main").replaceChildren(...fresh.querySelector("main").childNodes);
     const find = document.getElementById("find");
-    if (find) find.value = typed;
+    if (find && before) find.value = before.value;
     filter();
+    held?.();
   }, 300);
+}
+
+// Whoever types or goes by the keyboard is where they were.
+function focused() {
+  const now = document.activeElement;
+  if (!document.querySelector("main").contains(now)) return null;
+  const { selectionStart: start, selectionEnd: end } = now;
+  const href = now.getAttribute("href");
+  const same = now.id ? `#${now.id}` : `main a[href="${CSS.escape(href ?? "")}"]`;
+  return () => {
+    const found = document.querySelector(same);
+    found?.focus();
+    if (typeof start === "number") found?.setSelectionRange(start, end);
+  };
 }
 
 function filter() {
@@ -75,6 +91,8 @@ function follow() {
   stream.onerror = () => {
     live.textContent = "not connected";
     live.className = "live off";
+    // A browser asks again by itself, unless it was turned away: too many streams were open.
+    if (stream.readyState === EventSource.CLOSED) setTimeout(follow, 5000);
   };
   stream.onmessage = (message) => {
     show(JSON.parse(message.data));

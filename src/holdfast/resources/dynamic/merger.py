@@ -1,0 +1,226 @@
+"""Parts against each other and the startup file: each is taken in whole, or not at all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from holdfast.config import merge as merging
+from holdfast.config.merge import Ignored, Mask
+from holdfast.config.part import Directive, Part, Target
+from holdfast.errors import Problem
+from holdfast.resources import registry, together
+from holdfast.resources.dynamic import contribution, dynamic_target
+from holdfast.resources.dynamic.contribution import Contribution
+from holdfast.resources.dynamic.dynamic_override_policy import allowed
+from holdfast.resources.dynamic.source_name import plugin_of
+from holdfast.resources.reading import dotted
+from holdfast.resources.resource import Fault, Resource
+from holdfast.resources.router import Router
+
+# Of a part that is rejected: enough to repair it by. A reason may quote what the part says.
+_REASONS_SHOWN = 20
+_REASON_MAX = 1024
+
+Reasons = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    given: Contribution
+    masks: tuple[Mask, ...]
+    ignored: tuple[Ignored, ...]
+
+
+@dataclass(slots=True)
+class Merger:
+    startup: Router
+    lifetimes: Mapping[str, float]  # of the plugins that may contribute, by source
+    accepted: dict[str, Taken] = field(default_factory=dict)  # by source
+    reasons: dict[str, Reasons] = field(default_factory=dict)  # against the newest part of a source
+    against: dict[str, Reasons] = field(default_factory=dict)  # and against what stood in for it
+    warnings: tuple[Problem, ...] = ()
+    _declared: dict[str, Resource] = field(init=False)  # of the startup file, by id
+
+    def __post_init__(self) -> None:
+        self._declared = {one.id: one for one in self.startup.resources}
+
+    def take(self, parts: Sequence[Part], standby: Mapping[str, Part]) -> None:
+        """parts: one of each source, in order. standby: what stays in force, by source, where the
+        other is rejected. Where a rejected one is valid after all, with what stands in for
+        others, it is taken."""
+        first = self._slots(parts, standby)
+        newest = self._read(parts, first, self.reasons)
+        self._settle(newest)
+        left = [standby[source] for source in sorted(self.reasons) if source in standby]
+        others = self._read(left, first, self.against)
+        while self._stands_in(others) or self._is_promoted(newest):
+            self._settle(newest)
+
+    def judge(self, part: Part) -> Taken:
+        """Its masks, by the policies of the startup file; its resources are not looked at."""
+        masks, ignored = merging.judge(part, self._objection)
+        return Taken(Contribution(part, (), (), ()), tuple(masks), tuple(ignored))
+
+    def suppressed(self) -> Iterator[tuple[Resource, Target, merging.Cover]]:
+        masks = [mask for one in self.accepted.values() for mask in one.masks]
+        for name, (target, cover) in self._covered(masks).items():
+            yield self._declared[name], target, cover
+
+    def resources(self) -> tuple[Resource, ...]:
+        return self._resources(self.accepted.values())
+
+    def _slots(self, parts: Iterable[Part], standby: Mapping[str, Part]) -> dict[str, int]:
+        """The index of the first resource of each source in the effective config. It is the same
+        for whichever part of it is taken, so that nothing else changes its place."""
+        found: dict[str, int] = {}
+        free = 1 + max((one.index for one in self.startup.resources), default=-1)
+        for part in parts:
+            found[part.source] = free
+            other = standby.get(part.source)
+            free += max(len(part.resources), len(other.resources) if other else 0)
+        return found
+
+    def _read(
+        self, parts: Iterable[Part], first: Mapping[str, int], reasons: dict[str, Reasons]
+    ) -> dict[str, Contribution]:
+        """Those that can be tried, by source."""
+        found: dict[str, Contribution] = {}
+        for part in parts:
+            name = plugin_of(part.source)
+            if name and part.source not in self.lifetimes:
+                reasons[part.source] = (f"no DynamicConfigSource has pluginRef {name}",)
+                continue
+            try:
+                read = contribution.read(part, first[part.source])
+            except Exception as error:  # one part must never keep all others from being merged
+                reasons[part.source] = _shown([_fault(error)])
+                continue
+            if read.problems:
+                reasons[part.source] = _shown(map(str, read.problems))
+            else:
+                found[part.source] = read
+        return found
+
+    def _settle(self, newest: Mapping[str, Contribution]) -> None:
+        """Until none of those that wait can be taken."""
+        while True:
+            waiting = [one for source, one in newest.items() if source not in self.accepted]
+            if not [one for one in waiting if self._takes(one, self.reasons)]:
+                return
+
+    def _stands_in(self, others: Mapping[str, Contribution]) -> bool:
+        """Whether one more does."""
+        waiting = (one for source, one in others.items() if source not in self.accepted)
+        return any(self._takes(one, self.against) for one in waiting)
+
+    def _is_promoted(self, newest: Mapping[str, Contribution]) -> bool:
+        """Whether a rejected part can take the place of what stands in for it by now."""
+        for source, given in newest.items():
+            if source in self.reasons and source in self.accepted:
+                other = self.accepted.pop(source)
+                if self._takes(given, self.reasons):
+                    return True
+                self.accepted[source] = other
+        return False
+
+    def _takes(self, given: Contribution, reasons: dict[str, Reasons]) -> bool:
+        """Accepts it if the configuration is valid with it."""
+        source = given.part.source
+        try:
+            taken = replace(self.judge(given.part), given=given)
+            found = list(self._conflicts(given)) or self._trouble_with(taken)
+            if found:  # perhaps for want of a mask
+                found += map(str, taken.ignored)
+        except Exception as error:  # as above
+            found = [_fault(error)]
+        if found:
+            reasons[source] = _shown(found)
+            return False
+        self.accepted[source] = taken
+        reasons.pop(source, None)
+        return True
+
+    def _trouble_with(self, taken: Taken) -> list[str]:
+        if not taken.given.resources and not taken.masks:
+            return []
+        problems, warnings = self._check([*self.accepted.values(), taken])
+        if not problems:
+            self.warnings = warnings
+        return [f"with it the configuration is invalid: {one}" for one in problems]
+
+    def _objection(self, source: str, directive: Directive) -> str:
+        """Why a directive has no effect; empty where it has."""
+        target = directive.target
+        _, wrong = dynamic_target.trouble(target)
+        if wrong:
+            return wrong
+        if target.kind in registry.STARTUP_ONLY:
+            return f"a {target.kind} cannot be masked"
+        if str(target) not in self._declared:
+            return "the startup file declares no such resource"
+        policies = [one for one in self.startup.resources if one.kind == "DynamicOverridePolicy"]
+        if not allowed(policies, source, directive):
+            return f"no DynamicOverridePolicy allows {source} to {directive.op} it"
+        return ""
+
+    def _conflicts(self, given: Contribution) -> Iterator[str]:
+        taken = chain.from_iterable(one.given.resources for one in self.accepted.values())
+        others = {one.id: one for one in taken}
+        for resource in given.resources:
+            holder = self._declared.get(resource.id) or others.get(resource.id)
+            if holder is not None:
+                yield f"{resource.place}: {resource.id} is declared already, at {holder.place}"
+
+    def _covered(self, masks: Iterable[Mask]) -> dict[str, tuple[Target, merging.Cover]]:
+        """By id of the resource."""
+        spelled = [
+            Mask(
+                one.part,
+                replace(one.directive, target=dynamic_target.same(one.directive.target)),
+            )
+            for one in masks
+        ]
+        return {str(target): (target, cover) for target, cover in merging.covers(spelled).items()}
+
+    def _resources(self, accepted: Iterable[Taken]) -> tuple[Resource, ...]:
+        taken = list(accepted)
+        masked = self._covered(mask for one in taken for mask in one.masks)
+        remaining = [one for one in self.startup.resources if one.id not in masked]
+        added = chain.from_iterable(one.given.resources for one in taken)
+        return (*remaining, *sorted(added, key=lambda one: one.index))
+
+    def _check(self, accepted: Iterable[Taken]) -> tuple[list[Problem], tuple[Problem, ...]]:
+        """What is wrong with all of it together, and what of the parts may be."""
+        resources = self._resources(accepted)
+        names: dict[str, set[str]] = defaultdict(set)
+        for one in resources:
+            names[one.kind].add(one.name)
+        problems: list[Problem] = []
+        warnings: list[Problem] = []
+        # Not the very lines of routes that clash: to find them in a long list takes half a second,
+        # and a bad part would cost that whenever its source says it again.
+        for resource, fault in together.check(resources, names, lambda _resource, _wanted: {}):
+            if not fault.warning:
+                problems.append(_problem(resource, fault))
+            elif resource.part:
+                warnings.append(_problem(resource, fault))
+        return problems, tuple(warnings)
+
+
+def _shown(reasons: Iterable[str]) -> Reasons:
+    found = [one if len(one) <= _REASON_MAX else f"{one[:_REASON_MAX]}…" for one in reasons]
+    more = len(found) - _REASONS_SHOWN
+    return (*found[:_REASONS_SHOWN], f"and {more} more") if more > 0 else tuple(found)
+
+
+def _fault(error: Exception) -> str:
+    return f"a fault in Holdfast itself: {error!r}"
+
+
+def _problem(resource: Resource, fault: Fault) -> Problem:
+    if fault.at is not None:
+        return Problem(str(fault.at), "", fault.message)
+    return Problem(resource.place, dotted(("spec", *fault.location)), fault.message)
