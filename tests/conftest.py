@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,6 +44,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "systemd: the lane with systemd as PID 1 runs this test too")
     config.addinivalue_line("markers", "qemu: the lane under QEMU runs this test too")
     config.addinivalue_line("markers", "soak: `make soak` runs this test for longer")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The Makefile finds the tests of a lane by their files."""
+    texts = cache(lambda path: path.read_text())
+    for item in items:
+        for mark in item.iter_markers():
+            if mark.name in lanes.LANES and f"mark.{mark.name}" not in texts(item.path):
+                raise pytest.UsageError(f"{item.nodeid}: its own file must say mark.{mark.name}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -77,6 +77,12 @@ def test_what_another_lane_covers_is_said_once_for_a_file(tmp_path: Path) -> Non
     ]
 
 
+def test_a_mark_that_the_makefile_would_not_find_is_refused(tmp_path: Path) -> None:
+    done = _pytest(tmp_path, "@getattr(pytest.mark, 'uml')\ndef test_it():\n    pass\n")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "tests/test_it.py::test_it: its own file must say mark.uml" in done.stderr
+
+
 def test_a_test_the_other_lane_would_not_select_is_not_covered(tmp_path: Path) -> None:
     done = _pytest(tmp_path, _COVERED)
     assert done.returncode == 1

@@ -97,7 +97,7 @@ def router(holdfast: Holdfast, netns: Namespace) -> Iterator[None]:
     netns.run("hostname", "before")
     (holdfast.folder / "router.yaml").write_text(document(BEFORE))
     (holdfast.folder / "candidate.yaml").write_text(document(AFTER))
-    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.set_up("apply", "router.yaml", "--yes")
     try:
         yield
     finally:
@@ -106,7 +106,7 @@ def router(holdfast: Holdfast, netns: Namespace) -> Iterator[None]:
         if waiting(holdfast.root):
             holdfast.run("rollback")
         (holdfast.folder / "none.yaml").write_text(document(()))
-        holdfast.ok("apply", "none.yaml", "--yes", "--allow-mass-delete")
+        holdfast.set_up("apply", "none.yaml", "--yes", "--allow-mass-delete")
 
 
 def state(holdfast: Holdfast, netns: Namespace) -> dict[str, Any]:

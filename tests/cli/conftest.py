@@ -8,10 +8,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any, TextIO, cast
 
 import pytest
 
+from holdfast.cli.main import run
+from tests.child import in_child
 from tests.namespace import Namespace
 
 COMMAND = str(Path(sys.executable).parent / "holdfast")
@@ -68,6 +71,27 @@ class Holdfast:
         done = self.run(*words)
         assert done.code == 0, f"{words}: {done.code}\n{done.out}{done.err}"
         return done
+
+    def set_up(self, *words: str) -> None:
+        """As `ok`, for what only leads up to a test or clears up after it: in a fork of the test,
+        because an interpreter takes several times as long to start as a pass takes."""
+        with TemporaryFile("w+") as said:
+            pid = in_child(lambda: self._run_here(words, said))
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            said.seek(0)
+            assert code == 0, f"{words}: {code}\n{said.read()}"
+
+    def _run_here(self, words: tuple[str, ...], said: IO[str]) -> None:
+        os.chdir(self.folder)
+        environment = self.environment()
+        os.environ.clear()
+        os.environ.update(environment)
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+        sys.stdout = sys.stderr = cast(TextIO, said)
+        code = run(self.arguments(*words)[1:])
+        said.flush()
+        os._exit(code)
 
     def declare(self, *resources: tuple[str, str, str], file: str = "router.yaml") -> Path:
         """Writes a Router of resources given as kind, name and spec."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from holdfast.host.netlink import attributes
@@ -36,12 +38,13 @@ Snapshot = dict[str, list[Item]]  # by what, in the kernel's order
 
 
 def take(sock: NetlinkSocket) -> Snapshot:
-    names = _names(sock)
+    links = sock.dump(_GETLINK, bytes(16), "links")
+    names = _names(links)
     found: Snapshot = {
         what: [] for what in ("link", "address", "route4", "leg6", "rule", "neighbour")
     }
     for item in (
-        *_links(sock, names),
+        *_links(links, names),
         *_addresses(sock, names),
         *_routes4(sock, names),
         *_legs6(sock, names),
@@ -52,18 +55,23 @@ def take(sock: NetlinkSocket) -> Snapshot:
     return found
 
 
-def _names(sock: NetlinkSocket) -> dict[int, str]:
+@lru_cache(maxsize=4096)
+def _parsed(body: bytes, offset: int = 0) -> Mapping[int, bytes]:
+    """Most of what is seen is as it was the last time, thousands of times in a test."""
+    return MappingProxyType(attributes.parse(body, offset))
+
+
+def _names(links: list[bytes]) -> dict[int, str]:
     return {
-        attributes.to_int(body[4:8]): attributes.to_text(attributes.parse(body, 16)[3])
-        for body in sock.dump(_GETLINK, bytes(16), "links")
+        attributes.to_int(body[4:8]): attributes.to_text(_parsed(body, 16)[3]) for body in links
     }
 
 
-def _links(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
-    for body in sock.dump(_GETLINK, bytes(16), "links"):
-        found = attributes.parse(body, 16)
+def _links(links: list[bytes], names: dict[int, str]) -> Iterator[Item]:
+    for body in links:
+        found = _parsed(body, 16)
         index, flags = struct.unpack_from("=iI", body, 4)
-        info = attributes.parse(found.get(18, b""))
+        info = _parsed(found.get(18, b""))
         master = names.get(attributes.to_int(found.get(10, b"")), "")
         yield Item(
             "link",
@@ -83,7 +91,7 @@ def _links(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
 def _addresses(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
     for body in sock.dump(_GETADDR, bytes(8), "addresses"):
         family, length, flags, scope, index = struct.unpack_from("=BBBBI", body)
-        found = attributes.parse(body, 8)
+        found = _parsed(body, 8)
         protocol = attributes.to_int(found.get(11, b""))
         if protocol in _ADDRESS_KERNEL or names[index] == "lo":
             continue
@@ -104,7 +112,7 @@ def _routes4(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
         _, length, _, tos, _, protocol, scope, kind, flags = struct.unpack_from("=BBBBBBBBI", body)
         if protocol == _ROUTE_KERNEL:
             continue
-        found = attributes.parse(body, 12)
+        found = _parsed(body, 12)
         legs = tuple(_legs(found, names, flags))
         yield Item(
             "route4",
@@ -116,7 +124,7 @@ def _routes4(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
 
 def routes6(sock: NetlinkSocket) -> list[tuple[int, list[Item]]]:
     """The protocol each IPv6 route is dumped with, which is its first leg's, and its legs."""
-    return list(_routes6(sock, _names(sock)))
+    return list(_routes6(sock, _names(sock.dump(_GETLINK, bytes(16), "links"))))
 
 
 def _legs6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
@@ -132,7 +140,7 @@ def _routes6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[tuple[int, 
         _, length, _, _, _, protocol, _, kind, flags = struct.unpack_from("=BBBBBBBBI", body)
         if protocol in (_ROUTE_KERNEL, _ROUTE_RA):
             continue
-        found = attributes.parse(body, 12)
+        found = _parsed(body, 12)
         where = (_table(found), _destination(found, 6), length, _metric(found))
         # A leg left alone no longer says its weight.
         legs = [(gateway, dev) for gateway, dev, *_ in _legs(found, names, flags)]
@@ -140,9 +148,9 @@ def _routes6(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[tuple[int, 
 
 
 def _legs(
-    found: dict[int, bytes], names: dict[int, str], flags: int
+    found: Mapping[int, bytes], names: dict[int, str], flags: int
 ) -> Iterator[tuple[object, ...]]:
-    def leg(inner: dict[int, bytes], index: int, weight: int, on: int) -> tuple[object, ...]:
+    def leg(inner: Mapping[int, bytes], index: int, weight: int, on: int) -> tuple[object, ...]:
         gateway = inner.get(5, b"") or inner.get(18, b"")[2:]
         return gateway.hex(), names.get(index, ""), weight, on & _ONLINK
 
@@ -152,19 +160,19 @@ def _legs(
     data, offset = found[9], 0
     while offset + 8 <= len(data):
         length, on, hops, index = struct.unpack_from("=HBBI", data, offset)
-        yield leg(attributes.parse(data[offset + 8 : offset + length]), index, hops, on)
+        yield leg(_parsed(data[offset + 8 : offset + length]), index, hops, on)
         offset += (length + 3) & ~3
 
 
-def _table(found: dict[int, bytes]) -> int:
+def _table(found: Mapping[int, bytes]) -> int:
     return attributes.to_int(found[15])
 
 
-def _metric(found: dict[int, bytes]) -> int:
+def _metric(found: Mapping[int, bytes]) -> int:
     return attributes.to_int(found.get(6, b""))
 
 
-def _destination(found: dict[int, bytes], version: int) -> str:
+def _destination(found: Mapping[int, bytes], version: int) -> str:
     family = socket.AF_INET if version == 4 else socket.AF_INET6
     return socket.inet_ntop(family, found.get(1, bytes(4 if version == 4 else 16)))
 
@@ -172,7 +180,7 @@ def _destination(found: dict[int, bytes], version: int) -> str:
 def _rules(sock: NetlinkSocket) -> Iterator[Item]:
     for family in (socket.AF_INET, socket.AF_INET6):
         for body in sock.dump(_GETRULE, bytes((family,)) + bytes(11), "rules"):
-            found = attributes.parse(body, 12)
+            found = dict(_parsed(body, 12))
             protocol = attributes.to_int(found.pop(21, b""))
             yield Item("rule", (body[:12].hex(),), tuple(sorted(found.items())), protocol)
 
@@ -183,7 +191,7 @@ def _neighbours(sock: NetlinkSocket, names: dict[int, str]) -> Iterator[Item]:
             _, _, _, index, state, flags, _ = struct.unpack_from("=BBHiHBB", body)
             if not state & _PERMANENT_NEIGHBOUR:
                 continue
-            found = attributes.parse(body, 12)
+            found = _parsed(body, 12)
             yield Item(
                 "neighbour",
                 (names[index], socket.inet_ntop(family, found[1])),

@@ -61,8 +61,7 @@ def applied(netns: Namespace, holdfast: Holdfast) -> Namespace:
         netns.ip(line)
     (holdfast.folder / "routes.txt").write_text(ROUTES)
     _write(holdfast, document(RESOURCES))
-    done = _apply(holdfast)
-    assert done.code == 0, done.err
+    holdfast.set_up("apply", "router.yaml", "--yes")
     return netns
 
 
