@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.artifact import Artifact
+from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.block import block
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
 from holdfast.host.blocks import BlockDriver
+from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from tests.namespace import Namespace
 
 OTHERS = "127.0.0.1 localhost\n# a comment\n::1 localhost"
 ENTRY = block("/etc/hosts", "hostname", b"127.0.1.1 edge\n")
@@ -106,3 +109,21 @@ def test_links_are_not_followed(root: Path, hosts: Path) -> None:
         seen(root)
     assert not carry_out(root, Verb.CREATE, ENTRY, None).ok
     assert target.read_text() == OTHERS
+
+
+def test_what_an_interrupted_write_left_is_removed(
+    root: Path, hosts: Path, netns: Namespace
+) -> None:
+    """Also where the block is not written again, as after the revert of a trial."""
+    assert not netns.ip("route show")
+    staged, theirs = (hosts.parent / f".hosts.holdfast-{end}" for end in ("0" * 16, "backup"))
+    for path in (staged, theirs):
+        path.write_text("half a file")
+    claim = Claim(
+        ENTRY.key, ("Hostname/x",), Provenance.CREATED, ClaimState.PENDING, ENTRY.fields, "", 1
+    )
+    with LinuxHost(Paths(root), 72) as host:
+        host.sweep([claim])
+    assert not staged.exists()
+    assert theirs.exists()
+    assert hosts.read_text() == OTHERS

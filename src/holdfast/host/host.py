@@ -12,7 +12,7 @@ from holdfast.engine.driver import Driver, Result, Scope
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
-from holdfast.host import hostname
+from holdfast.host import blocks, hostname
 from holdfast.host.blocks import BlockDriver
 from holdfast.host.facts import clock
 from holdfast.host.files import FileDriver
@@ -104,16 +104,24 @@ class LinuxHost:
         claims = list(claims)
         self._services.sweep(claim.key.name for claim in claims if claim.key.kind == "service")
         self._dropins.sweep(claim.key for claim in claims if claim.key.kind == "dropin")
-        self._files.sweep(
-            hostname.PLACE if claim.key.kind == "hostname" else claim.key.name
-            for claim in claims
-            if claim.key.kind in ("file", "hostname")
-        )
+        self._files.sweep(place for claim in claims if (place := _file_of(claim.key)))
 
     def settle(self, claims: Iterable[Claim]) -> None:
         marks = {claim.key.name: claim.nonce for claim in claims if claim.key.kind == "link"}
         if marks:
             self._links.settle(marks)
+
+
+def _file_of(key: Key) -> str:
+    """The file that an artifact stands in, if it does."""
+    match key.kind:
+        case "file":
+            return key.name
+        case "block":
+            return blocks.parts(key)[0]
+        case "hostname":
+            return hostname.PLACE
+    return ""
 
 
 def read_epoch() -> str:
