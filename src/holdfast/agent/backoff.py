@@ -37,9 +37,12 @@ class Backoff:
         self._waits.pop(name, None)
 
     def reset(self, names: Iterable[Hashable]) -> None:
-        """Something changed about these: they are tried at once."""
+        """Something changed about these: they are tried at once. What was said of them before is
+        no news if it happens again."""
         for name in names:
-            self._waits.pop(name, None)
+            wait = self._waits.get(name)
+            if wait is not None:
+                wait.delay, wait.due = _FIRST_S / 2, 0.0
 
     def clear(self) -> None:
         self._waits.clear()

@@ -133,7 +133,7 @@ def test_what_cannot_be_read_is_unknown(
     def fail(*_arguments: object, **_named: object) -> None:
         raise DriverError("cannot read IPv4 routes: No buffer space available (ENOBUFS)")
 
-    monkeypatch.setattr(kernel, "dump_routes", fail)
+    monkeypatch.setattr(kernel, "dump_runs", fail)
     facts = read_facts(paths, ())
     assert IPv4Interface("192.0.2.1/24") in facts.addresses["wan0"]
     assert facts.gateways == {}
