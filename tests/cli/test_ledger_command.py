@@ -19,7 +19,8 @@ def test_a_ledger_travels_through_its_export(
     holdfast.ok("ledger", "export", "ledger.json")
     exported = holdfast.folder / "ledger.json"
     assert stat.S_IMODE(exported.stat().st_mode) == 0o600
-    assert json.loads(exported.read_text()) == holdfast.ok("ledger", "export").json
+    for words in ((), ("-",)):
+        assert json.loads(exported.read_text()) == holdfast.ok("ledger", "export", *words).json
     other = Holdfast(holdfast.folder, tmp_path / "other")
     assert "The ledger is empty." in other.ok("ledger", "show").out
     assert "the ledger holds 2 claims" in other.ok("ledger", "import", "ledger.json").out

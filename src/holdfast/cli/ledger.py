@@ -51,10 +51,10 @@ def show(paths: Paths, output: str) -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.pass_obj
 def export(paths: Paths, file: Path | None) -> None:
-    """Write the whole ledger as JSON, to FILE or to stdout."""
+    """Write the whole ledger as JSON, to FILE or to stdout (-)."""
     with Ledger.read(paths) as ledger:
         text = json.dumps(ledger.export(), indent=2, ensure_ascii=False) + "\n"
-    if file is None:
+    if file is None or file == Path("-"):
         click.echo(text, nl=False)
         return
     private_file.write(file, [text])
