@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from holdfast.agent.backoff import Backoff
 from holdfast.agent.fights import Fights
 from holdfast.agent.patience import MANY, Patience, name_of
@@ -79,8 +81,8 @@ def test_a_hint_about_it_or_another_configuration() -> None:
     assert not list(one.ready([link], 0.1))
     assert list(one.ready([link], 1)) == [link], "and waits no longer than the first time"
     one.backoff.reset([LINK.key])
-    one.hear([], 0, 0)
-    assert one.next_due() is None, "it is no longer asked for"
+    one.hear([], -math.inf, 0)
+    assert one.next_due() is None, "nothing is left to be tried for its own sake"
     one.hear([failed(link, LINK.key)], 0, 0)
     one.backoff.clear()
     assert list(one.ready([link], 0)) == [link]

@@ -24,6 +24,7 @@ class _Wait:
 class Backoff:
     jitter: Callable[[float, float], float]  # one number between two
     _waits: dict[Hashable, _Wait] = field(default_factory=dict)
+    _said: dict[Hashable, str] = field(default_factory=dict)  # of what is being tried at once
 
     def failed(self, name: Hashable, said: str, now: float) -> bool:
         """said: what failed, and how. True where that is news."""
@@ -31,21 +32,24 @@ class Backoff:
         delay = _FIRST_S if known is None else min(2 * known.delay, _LONGEST_S)
         due = now + delay * self.jitter(1 - _JITTER, 1 + _JITTER)
         self._waits[name] = _Wait(said, delay, due)
-        return known is None or known.said != said
+        before = self._said.pop(name, known.said if known is not None else None)
+        return before != said
 
     def done(self, name: Hashable) -> None:
         self._waits.pop(name, None)
+        self._said.pop(name, None)
 
     def reset(self, names: Iterable[Hashable]) -> None:
         """Something changed about these: they are tried at once. What was said of them before is
         no news if it happens again."""
         for name in names:
-            wait = self._waits.get(name)
+            wait = self._waits.pop(name, None)
             if wait is not None:
-                wait.delay, wait.due = _FIRST_S / 2, 0.0
+                self._said[name] = wait.said
 
     def clear(self) -> None:
         self._waits.clear()
+        self._said.clear()
 
     def waits(self, name: Hashable, now: float) -> bool:
         wait = self._waits.get(name)
@@ -61,4 +65,4 @@ class Backoff:
 
     @property
     def any(self) -> bool:
-        return bool(self._waits)
+        return bool(self._waits or self._said)

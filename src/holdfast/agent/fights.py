@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.agent.watch.hint import Writer
 
-# Undone so often, without a pause longer than this, and at its pace soon for so many seconds: a
-# script that tries things out a hundred times is over by then, and whoever goes on is named within
-# ten seconds.
-_TIMES, _LASTING_S, _PAUSE_S = 5, 9.5, 3.0
+# Undone so often, without a pause longer than this, and at its pace for so many seconds by the next
+# time: a script that tries things out a hundred times is over by then, and whoever goes on is named
+# within ten seconds.
+_TIMES, _LASTING_S, _PAUSE_S = 4, 9.6, 3.0
+# The next time may come a little later than the pace says.
+_LATE = 1.2
 # Somebody with a timer of his own: outbursts that come back.
 _OUTBURSTS, _WITHIN_S = 10, 300.0
 # How far apart repairs are in a fight: at first, and at most.
@@ -70,7 +72,7 @@ class _Streak:
         if self.row >= _TIMES:
             lasting = now - self.since
             pace = lasting / (self.row - 1)
-            if lasting + 2 * pace >= _LASTING_S:
+            if lasting + _LATE * pace >= _LASTING_S:
                 return True
         return len(self.outbursts) == _OUTBURSTS and now - self.outbursts[0] <= _WITHIN_S
 

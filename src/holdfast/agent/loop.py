@@ -207,12 +207,15 @@ class Agent:
 
     async def _narrow(self, reason: Reason) -> bool:
         """Over what was touched, where that will do."""
-        gathered, now = reason.gathered, _now()
+        gathered, now, due = reason.gathered, _now(), False
         if now >= self._not_before:
             patience = self._reconciler.patience
+            due = any(when <= now for _, when in patience.due())
             gathered.touch(patience.overdue(now), patience.overdue_routes(now), now)
             gathered.overdue = now
-        for part in gathered.parts() if gathered else ():
+        # What was to be tried again is looked at together: only then is it known to be over.
+        parts = [gathered] if due else gathered.parts()
+        for part in parts if gathered else ():
             started = time.monotonic()
             done = await self._in_thread(self._reconciler.narrow, part)
             if done is None or self._accepted is None:
