@@ -158,10 +158,7 @@ def test_a_client_that_is_killed_is_back_with_the_same_prefix(
     stage = Stage(holdfast.root)
     killed = stage.pid("dhcpcd6-wan0")
     os.kill(killed, signal.SIGKILL)
-    wait_for(
-        lambda: stage.running("dhcpcd6-wan0") is None or stage.pid("dhcpcd6-wan0") != killed,
-        "its end",
-    )
+    wait_for(lambda: not stage.runs_as("dhcpcd6-wan0", killed), "its end")
     holdfast.ok("apply", "--yes", "router.yaml")
     assert addresses(netns) == {FIRST}
     wait_for(lambda: stage.running("dhcpcd6-wan0"), "another one")

@@ -105,6 +105,10 @@ class Stage:
         assert found is not None, f"{name} does not run"
         return found.process.pid
 
+    def runs_as(self, name: str, pid: int) -> bool:
+        found = self.running(name)
+        return found is not None and found.process.pid == pid
+
     def restarted(self, name: str, before: int) -> bool:
         found = self.running(name)
         return found is not None and found.process.pid != before
