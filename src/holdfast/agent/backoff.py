@@ -6,7 +6,8 @@ Pure: the caller has the clock and the dice.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+
+from holdfast.dataclass import dataclass, field
 
 # What fails for a moment only (a link that is being made) is worth a second try soon.
 _FIRST_S, _LONGEST_S = 0.25, 60.0

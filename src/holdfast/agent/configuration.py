@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.agent import merge_events, sources
@@ -14,6 +13,7 @@ from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.sources import Sources, Stored
 from holdfast.agent.startup import Startup
 from holdfast.config.part import RECORD
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Refused
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.host.log_sinks import forward
 from holdfast.paths import Paths
 from holdfast.resources.router import Router

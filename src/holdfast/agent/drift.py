@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.fights import Fight, Fights, Undoing
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.patience import MANY, Name, name_of, names_in
 from holdfast.agent.watch.hint import Writer
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Result

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.watch.hint import Writer
+from holdfast.dataclass import dataclass, field, replace
 
 # Undone so often, without a pause longer than this, and at its pace for so many seconds by the next
 # time: a script that tries things out a hundred times is over by then, and whoever goes on is named

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.agent.watch.hint import Hint
 from holdfast.agent.watch.watch import Watch
 from holdfast.config.part import RECORD
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.watch.hint import Hint, Writer
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import narrow
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import ROUTE

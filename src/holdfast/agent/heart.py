@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from dataclasses import dataclass
 
 from holdfast.agent.notify import notify
+from holdfast.dataclass import dataclass
 
 # A round that takes longer than this hangs: a million routes are written in ten seconds, and the
 # slowest program a pass waits for is given a minute.

@@ -6,11 +6,11 @@ import asyncio
 import gc
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.health import checks as health
 from holdfast.agent.health.checks import HealthChecks
 from holdfast.agent.names import Names
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.intent import Desired
 from holdfast.host.facts.read import read_facts
 from holdfast.host.facts.verdicts import read_verdicts

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast import __version__
+from holdfast.dataclass import dataclass
 from holdfast.engine.document import About, FileDigest
 from holdfast.engine.intent import Desired
 from holdfast.engine.policy import Policy

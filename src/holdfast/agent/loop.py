@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +30,7 @@ from holdfast.agent.wakeups import Reason, Wakeups
 from holdfast.agent.watch.hint import CONFIG, Hint
 from holdfast.agent.web.address import Listen
 from holdfast.api.inherited import Inherited
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.host.facts.leases import FOLDER as LEASES

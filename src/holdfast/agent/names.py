@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.host.facts.read import read_facts
 from holdfast.paths import Paths
 from holdfast.resources.facts import Address, Lookup

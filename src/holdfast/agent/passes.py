@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.confirm.window import InForce
 from holdfast.agent.defaults import LEDGER_WAIT_S
@@ -17,6 +16,7 @@ from holdfast.agent.drift import Before, Drift, fight_event
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.patience import Patience
 from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import narrow
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.backoff import Backoff
 from holdfast.agent.fights import Fights
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import document, narrow
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Failure, Result

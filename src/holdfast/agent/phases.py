@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from holdfast.agent.stories.style import counted
+from holdfast.dataclass import dataclass, field
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Operation, Plan, Verb

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from holdfast.agent.load import Loaded
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import planner, reconcile
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 from holdfast.agent.actions.engine import Engine
 from holdfast.agent.actions.schedule import Actions
 from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.plugins.running import Runner
 from holdfast.agent.plugins.schedule import Plugins
+from holdfast.dataclass import dataclass, field
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.router import Router

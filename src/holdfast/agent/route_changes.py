@@ -22,9 +22,9 @@ The generation is begun after that: it is not what a route waits for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.watch.hint import Hint
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import bulk_changes, ownership
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled

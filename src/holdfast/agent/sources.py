@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent import part_checks
 from holdfast.config import merge as merging
 from holdfast.config.part import Part
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import ConfigError, HoldfastError, LedgerError, Problem
 from holdfast.paths import Paths
 from holdfast.resources.dynamic import effective

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agent.confirm import stored
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.defaults import LEDGER_WAIT_S
+from holdfast.dataclass import dataclass
 from holdfast.errors import ConfigError, LedgerError, Refused
 from holdfast.paths import Paths
 from holdfast.resources.router import Router, load_router

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.plan import Plan
 from holdfast.resources.dynamic.effective import Effective, Suppressed
 from holdfast.resources.facts import NOTHING_KNOWN, Facts

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.watch.hint import FACT, Hint
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.narrow import ALONE, Touched
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agent.passes import Done
+from holdfast.dataclass import dataclass
 from holdfast.engine.plan import Held, Plan, Verb
 from holdfast.resources.dynamic.source_name import unnumbered
 from holdfast.state import journal

@@ -6,7 +6,6 @@ Nothing is generated but the messages: server and client take the rest from the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
@@ -14,6 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

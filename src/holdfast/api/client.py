@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import grpc
@@ -14,6 +13,7 @@ from holdfast.api import errors, limits
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.conditions import Gone, Silent
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError, Refused
 
 _OPTIONS = (

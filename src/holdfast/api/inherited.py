@@ -7,10 +7,10 @@ import socket
 import stat
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from holdfast.api.sockets import SOCKETS
+from holdfast.dataclass import dataclass, field
 
 _FIRST = 3  # sd_listen_fds(3): they come in a row after stderr
 _NAMES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")

@@ -10,9 +10,9 @@ import asyncio
 import socket
 from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from holdfast.api import limits
+from holdfast.dataclass import dataclass, field
 
 _PIECE_BYTES = 64 << 10
 

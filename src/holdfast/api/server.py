@@ -7,7 +7,6 @@ import os
 import traceback
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from holdfast.api.conditions import Busy
 from holdfast.api.inherited import Inherited
 from holdfast.api.relay import Relay
 from holdfast.api.sockets import SOCKETS, Socket
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 

@@ -8,9 +8,9 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import Refused
 from holdfast.paths import Paths
 

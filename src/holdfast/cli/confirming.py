@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.agent.load import Loaded
 from holdfast.cli.terminal import say
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.observed import Observed

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.cli import output
 from holdfast.cli.terminal import say, wants_colour
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 

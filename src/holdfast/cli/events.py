@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +13,7 @@ import click
 from holdfast.cli import arguments, daemon, output
 from holdfast.cli.exit import Exit
 from holdfast.cli.terminal import Style, say
+from holdfast.dataclass import dataclass, replace
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holdfast.dataclass import replace
 from holdfast.engine.plan import Plan
 
 if TYPE_CHECKING:  # most passes are not started over SSH

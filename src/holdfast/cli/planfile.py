@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.agent.stories import wording
 from holdfast.agent.stories.members import json_text
 from holdfast.cli import private_file
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.document import About, Entry, FileDigest
 from holdfast.engine.plan import Plan

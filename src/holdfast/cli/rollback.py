@@ -93,11 +93,10 @@ def _tell(told: str) -> None:
 
 
 def _go_back(request: run.Request, number: int, *, overwrite: bool) -> int:
-    from dataclasses import replace
-
     from holdfast.agent.confirm import going_back
     from holdfast.agent.load import of_router
     from holdfast.cli import daemon_run, run
+    from holdfast.dataclass import replace
 
     with daemon.connect(request.paths, reads=False) as found:
         if found is not None:

@@ -7,7 +7,6 @@ import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.load import load
 from holdfast.cli.terminal import ProgressLine, Style, say
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import HoldfastError, LedgerError, Refused

@@ -10,9 +10,9 @@ import termios
 import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from holdfast.cli.terminal import Style
+from holdfast.dataclass import dataclass, field
 
 # What is said, and how it looks.
 Cell = tuple[str, str]

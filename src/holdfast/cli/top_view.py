@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from holdfast.agent.events.log import Missed, about
 from holdfast.agent.phases import LOOKS, Phase, ResourceStatus
@@ -13,6 +12,7 @@ from holdfast.agent.stories import event as event_story
 from holdfast.agent.stories.status import Status, ago
 from holdfast.agent.stories.style import counted
 from holdfast.cli.screen import Row
+from holdfast.dataclass import dataclass
 from holdfast.state.events import StoredEvent
 
 # A terminal of fewer lines has none for what is past.

@@ -6,7 +6,6 @@ import json
 import time
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from holdfast.agent.stories.status import ago
 from holdfast.api.conditions import Gone
 from holdfast.cli import daemon, events, status
 from holdfast.cli.top_view import Check, PassSeen, PluginSeen, Snapshot
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.state.events import StoredEvent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from yaml.nodes import MappingNode, Node, SequenceNode
 
 from holdfast.config import yaml12
 from holdfast.config.yaml12 import Construction, Position, Trouble, UnreadableError
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Problem
 
 Location = tuple[str | int, ...]  # ("spec", "resources", 3, "spec", "address")

@@ -5,9 +5,9 @@ mask. Pure: the same parts at the same time always lead to the same, in whatever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from holdfast.config.part import Directive, Part, Target
+from holdfast.dataclass import dataclass, replace
 
 MASK = "mask"
 

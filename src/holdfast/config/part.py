@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from holdfast.dataclass import dataclass
 
 # A document of a resource as its source sent it: apiVersion, kind, metadata, spec.
 Raw = Mapping[str, Any]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from holdfast.dataclass import dataclass, field
 
 # What a field may hold: anything JSON can say, with tuples for lists so that it can be hashed.
 Value = str | int | bool | None | tuple[str, ...]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import guard, ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.bulk_keys import Keys, Without, few_of

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import filterfalse
 from typing import overload
+
+from holdfast.dataclass import dataclass
 
 # Of more changes than this, a set of all keys is made anew.
 _MOST_CHANGES = 1000

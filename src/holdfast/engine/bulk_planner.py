@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from typing import Any
 
+from holdfast.dataclass import replace
 from holdfast.engine import contradictions, decide, diff, ownership, risk
 from holdfast.engine.artifact import ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim

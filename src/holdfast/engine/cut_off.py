@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.kinds import route
 from holdfast.engine.plan import Operation, Plan, Verb

@@ -8,8 +8,8 @@ of an earlier pass (three-way); `ownership` decides that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import ArtifactKind, Fields
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.observed import BulkSighting

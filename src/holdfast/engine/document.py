@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.plan import (
     Candidate,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key, Value
 from holdfast.engine.claim import Claim

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.observed import Observed

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import ownership, reconcile
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.claim import Claim

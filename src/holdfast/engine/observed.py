@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Artifact, Batch, Key
 
 

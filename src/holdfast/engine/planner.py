@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 
+from holdfast.dataclass import replace
 from holdfast.engine import bulk_planner, decide, diff, ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState

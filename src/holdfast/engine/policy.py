@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from holdfast.dataclass import dataclass
 
 # A pass that removes more than half of what is owned is more often an accident (an empty or
 # half-written file, a wrong template) than a wish; a handful of deletes is everyday work.

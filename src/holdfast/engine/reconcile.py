@@ -8,9 +8,9 @@ their primary, routes gone with an address) shows up there and is repaired in th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import decide, diff, order, ownership, record
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
+from holdfast.dataclass import replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
 from holdfast.engine.claim import Claim, ClaimState, Provenance

@@ -9,8 +9,8 @@ it as they do for any plan, and one that was interrupted is simply begun again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Fields, Key, Value
 from holdfast.engine.claim import Claim, Provenance

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.block import BLOCK

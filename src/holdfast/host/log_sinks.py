@@ -7,9 +7,9 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host import process
 from holdfast.paths import Paths

@@ -11,10 +11,10 @@ import errno
 import hashlib
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host import nft_rules
 from holdfast.host.netlink import attributes

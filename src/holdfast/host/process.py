@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 
 # Where programs of the system stand; the caller's PATH is not trusted.

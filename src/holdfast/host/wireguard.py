@@ -6,8 +6,8 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 
+from holdfast.dataclass import asdict, replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, Fields, Key, Value
 from holdfast.engine.driver import Result, Scope

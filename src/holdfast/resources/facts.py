@@ -8,9 +8,10 @@ is over, that goes too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, IPv6Network
+
+from holdfast.dataclass import dataclass, field
 
 Address = IPv4Address | IPv6Address
 LinkAddress = IPv4Interface | IPv6Interface

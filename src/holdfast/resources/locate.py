@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from holdfast.config.document import Document, Place, SourceFile, parse
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.intent import BulkIntent, Waiting
 from holdfast.engine.kinds import route as routes

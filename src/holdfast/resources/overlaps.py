@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 
+from holdfast.dataclass import dataclass, field
 from holdfast.resources.resource import Fault, Resource
 from holdfast.resources.values import Network
 

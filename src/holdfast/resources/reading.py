@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from holdfast.config.document import Location, Place, SourceFile
+from holdfast.dataclass import replace
 from holdfast.errors import ConfigError, Problem
 from holdfast.resources import registry
 from holdfast.resources.document import Frame

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.config.document import Location, Place, SourceFile, read_file
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Problem
 
 if TYPE_CHECKING:

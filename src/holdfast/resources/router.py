@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.config.document import Document, Location, Place, SourceFile, parse
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Problem
 from holdfast.resources import together
 from holdfast.resources.document import (

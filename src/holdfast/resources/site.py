@@ -4,9 +4,9 @@ them, facts, and where files stand."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import address_key
 from holdfast.resources.facts import NOTHING_KNOWN, Facts

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.dataclass import dataclass, field
 from holdfast.state import faults, values
 from holdfast.state.database import Database, Row
 

@@ -10,8 +10,8 @@ is gone on with by whoever comes next.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import LedgerError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.state import defaults, faults, values
 from holdfast.state.database import Database, Row
 from holdfast.state.values import JSON

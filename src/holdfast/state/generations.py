@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import LedgerError, Refused
 from holdfast.state import defaults, faults
 from holdfast.state.database import Database, Row

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from holdfast.config.part import RECORD
+from holdfast.dataclass import dataclass
 from holdfast.state.database import Database
 from holdfast.state.generations import ConfigFile, Generation
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.state import defaults
 from holdfast.state.database import Database
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.kinds.address import address

@@ -13,7 +13,6 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.actions import intake, protocol
 from holdfast.agent.actions.gates import Gates, Ready
@@ -23,6 +22,7 @@ from holdfast.agent.actions.policy import Against
 from holdfast.agent.actions.protocol import Answer, Asked
 from holdfast.agent.plugins import runner, running, words
 from holdfast.agent.plugins.protocol import Nonsense
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import Refused
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.agent.actions import intake, policy
 from holdfast.agent.actions.executor import executor
 from holdfast.agent.actions.plan import ActionPlan, UnfitError, read
 from holdfast.agent.actions.policy import Against
+from holdfast.dataclass import dataclass
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.dynamic.provider_action_policy import ProviderActionPolicy, policy_of

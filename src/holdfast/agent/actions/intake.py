@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from holdfast.agent.actions.plan import UNDO, ActionPlan, UnfitError, name_of, read_proposed
 from holdfast.config.part import Part, Raw
+from holdfast.dataclass import dataclass, replace
 from holdfast.state import defaults
 from holdfast.state.actions import APPROVED, FAILED, PENDING, SKIPPED, Action
 from holdfast.state.events import Event

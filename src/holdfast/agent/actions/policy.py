@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from holdfast.agent.actions.plan import DRY_RUN, ActionPlan, addresses
+from holdfast.dataclass import dataclass
 from holdfast.resources.dynamic import provider_action_policy
 from holdfast.resources.dynamic.provider_action_policy import (
     DAYS,

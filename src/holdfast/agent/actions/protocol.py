@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.agent.actions.plan import ActionPlan
@@ -16,6 +15,7 @@ from holdfast.agent.plugins.protocol import (
     shown_resources,
 )
 from holdfast.config.part import Raw
+from holdfast.dataclass import dataclass, field
 from holdfast.resources.moments import format_moment
 from holdfast.resources.reading import dotted
 from holdfast.resources.shape import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 from holdfast.agent.actions.engine import Done, Engine
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.state.actions import SUCCEEDED, Action

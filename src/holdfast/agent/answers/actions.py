@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from holdfast.agent.actions import listing
 from holdfast.agent.answers.base import Answers, whole
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.dataclass import dataclass
 from holdfast.errors import Refused
 from holdfast.state.actions import FAILED, SUCCEEDED
 

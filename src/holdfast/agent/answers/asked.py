@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from holdfast.agent.passes import Done
+from holdfast.dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
 
 from holdfast.agent.answers import wire
 from holdfast.agent.answers.actions import ActionAnswers
@@ -15,6 +14,7 @@ from holdfast.agent.events.stream import EventStream
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
 from holdfast.api.conditions import Busy
+from holdfast.dataclass import dataclass, field
 
 
 @dataclass(slots=True)

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +18,7 @@ from holdfast.agent.stories.members import Members, json_text
 from holdfast.agent.stories.style import Style
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 from holdfast.agent import sources
 from holdfast.agent.answers.base import Answers
@@ -12,6 +11,7 @@ from holdfast.agent.plugins.protocol import Nonsense, parse_json
 from holdfast.agent.stories import dynamic, rendered
 from holdfast.agent.stories.dynamic import Parts
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.dynamic.dynamic_config_part import part_of
 from holdfast.resources.dynamic.source_name import plugin_of

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.agent.answers.base import Answers, whole
 from holdfast.agent.plugins import listing
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.dataclass import dataclass
 from holdfast.state.ledger import Ledger
 
 

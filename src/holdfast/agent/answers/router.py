@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast import __version__
@@ -29,6 +28,7 @@ from holdfast.agent.stories.explained import explain
 from holdfast.agent.stories.generations import Told as GenerationsTold
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused

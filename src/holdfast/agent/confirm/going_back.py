@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agent.confirm import stored
 from holdfast.agent.confirm import window as confirm
+from holdfast.dataclass import dataclass
 from holdfast.errors import Refused
 from holdfast.host import rooted
 from holdfast.paths import Paths

@@ -13,13 +13,13 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agent.confirm import deadline
 from holdfast.agent.confirm import probing as probes
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.revert import Reverted
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
 from holdfast.state.confirmations import OPEN, Confirmation

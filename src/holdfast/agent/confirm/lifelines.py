@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
 from holdfast.agent.health.probes import probe
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host.facts.kernel import LEARNED_BY, read_gateways
 from holdfast.host.netlink.route_lookup import look_up

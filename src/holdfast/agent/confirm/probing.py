@@ -6,11 +6,10 @@ answered once for a while counts as broken, so that a lost ping takes nothing ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.agent.confirm import deadline, lifelines
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.agent.confirm.revert import Reverted, revert
+from holdfast.dataclass import dataclass
 from holdfast.engine import reverse_form
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import reverse, reverse_form
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim

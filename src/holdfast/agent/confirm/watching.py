@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from holdfast.agent.confirm import deadline
 from holdfast.agent.confirm import probing as probes
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.keeper import LOCK_S, PAUSE_S
 from holdfast.agent.confirm.revert import Reverted
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.state.confirmations import OPEN, Confirmation

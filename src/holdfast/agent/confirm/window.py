@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.agent import load
 from holdfast.agent.confirm import deadline, lifelines, stored
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.agent.confirm.revert import Reverted, revert
+from holdfast.dataclass import dataclass, field
 from holdfast.engine import reverse, reverse_form
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim

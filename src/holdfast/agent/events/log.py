@@ -7,8 +7,8 @@ told how many events were dropped before it came to them.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.state.events import StoredEvent

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
 
 from holdfast.agent.events.log import POLL_S, Filter, Mark, Missed, Page, read_last, read_page
+from holdfast.dataclass import dataclass, field
 from holdfast.paths import Paths
 from holdfast.state.events import StoredEvent
 

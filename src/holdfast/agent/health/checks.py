@@ -6,10 +6,10 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 from holdfast.agent.health.judgement import Judge
 from holdfast.agent.health.probes import probe
+from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import clock
 from holdfast.host.facts.verdicts import FILE
 from holdfast.paths import Paths

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from holdfast.dataclass import dataclass, field
 from holdfast.resources.facts import Verdict
 
 

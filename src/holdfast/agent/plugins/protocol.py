@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.agent.part_checks import SKEW_S
 from holdfast.agent.plugins.redaction import redacted
 from holdfast.config.part import Directive, Part, Raw, Target
+from holdfast.dataclass import dataclass
 from holdfast.resources.durations import duration
 from holdfast.resources.dynamic.dynamic_config_part import DynamicConfigDirective
 from holdfast.resources.moments import format_moment, moment

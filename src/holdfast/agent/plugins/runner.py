@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agent.plugins import launch
+from holdfast.dataclass import dataclass
 from holdfast.host.process import PATH
 
 MOST_OUT = 4 << 20

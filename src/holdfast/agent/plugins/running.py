@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.agent import part_checks, sources
@@ -18,6 +17,7 @@ from holdfast.agent.plugins.redaction import redacted
 from holdfast.agent.plugins.runner import Outcome
 from holdfast.config.document import parse
 from holdfast.config.part import Part, Raw, Target
+from holdfast.dataclass import dataclass, replace
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.resources.dynamic import dynamic_target

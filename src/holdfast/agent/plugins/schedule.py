@@ -6,11 +6,11 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.agent.plugins.protocol import Trigger
 from holdfast.agent.plugins.running import Ran, Runner
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import Refused
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.resource import Resource

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.agent.stories import claim as claim_story
@@ -11,6 +10,7 @@ from holdfast.agent.stories import render, wording
 from holdfast.agent.stories.findings import Finding
 from holdfast.agent.stories.selector import Selector
 from holdfast.agent.stories.style import Style
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.artifact import Batch
 from holdfast.engine.document import Entry

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from holdfast.agent.plugins.redaction import redacted
 from holdfast.agent.stories.style import Style
 from holdfast.config.part import Part
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.errors import HoldfastError
 from holdfast.resources.dynamic.effective import Effective

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from holdfast.agent.load import Loaded
 from holdfast.agent.stories import artifact
@@ -11,6 +10,7 @@ from holdfast.agent.stories.findings import find
 from holdfast.agent.stories.members import Members
 from holdfast.agent.stories.selector import parse
 from holdfast.agent.stories.style import Style
+from holdfast.dataclass import dataclass
 from holdfast.paths import Paths
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from holdfast.agent.load import Loaded
 from holdfast.agent.preview import View, look
 from holdfast.agent.stories.history import Past, last_declared
 from holdfast.agent.stories.selector import Selector
+from holdfast.dataclass import dataclass, field
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import unified_diff
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from holdfast.agent.stories.members import Members
 from holdfast.agent.stories.style import Style
 from holdfast.config.redaction import redact
+from holdfast.dataclass import dataclass
 from holdfast.engine.document import FORMAT_VERSION
 from holdfast.errors import Refused
 from holdfast.state.confirmations import CONFIRMED, OPEN, REVERTED, REVERTING, Confirmation

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Generic, TypeVar
 
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Operation, Orphan

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from holdfast.agent.confirm import stored
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.errors import Refused
 from holdfast.paths import Paths

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from holdfast.agent.stories import groups, wording
 from holdfast.agent.stories.style import Style, counted, thousands
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.document import Entry

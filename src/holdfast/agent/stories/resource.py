@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.agent.load import Loaded
@@ -13,6 +12,7 @@ from holdfast.agent.stories import claim as claim_story
 from holdfast.agent.stories import groups, render, wording
 from holdfast.agent.stories.history import Past, last_resource
 from holdfast.agent.stories.style import Style, thousands
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import document
 from holdfast.engine.claim import Claim
 from holdfast.engine.plan import Plan, Verb

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.kinds import KINDS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.agent.phases import LOOKS, ResourceStatus
 from holdfast.agent.stories.style import Style, counted, thousands
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.paths import Paths

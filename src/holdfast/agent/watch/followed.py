@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_keys import Keys
 from holdfast.engine.claim import Claim

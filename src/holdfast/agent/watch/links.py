@@ -8,9 +8,9 @@ told of when something of it is other than before, our own changes included.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, field
 
 from holdfast.agent.watch.hint import Hint
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Fields, Key
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.nft import NFT

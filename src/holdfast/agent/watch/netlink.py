@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Callable, Collection, Iterator, Set
-from dataclasses import dataclass
 from functools import lru_cache
 
 from holdfast.agent.watch.followed import Followed
 from holdfast.agent.watch.hint import FACT, Hint, Writer, writer_of
 from holdfast.agent.watch.links import KnownLinks
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour

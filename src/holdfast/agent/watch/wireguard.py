@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from holdfast.agent.watch.hint import Hint
+from holdfast.dataclass import replace
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.wireguard import WIREGUARD
 from holdfast.host.netlink.wireguard_codec import SeenPeer

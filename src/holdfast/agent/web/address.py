@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+
+from holdfast.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -12,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 from holdfast import __version__
 from holdfast.agent.phases import Phase
 from holdfast.agent.web.view import Seen
+from holdfast.dataclass import dataclass
 from holdfast.engine.plan import Verb
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
 
@@ -16,6 +15,7 @@ from holdfast.agent.stories import event as event_story
 from holdfast.agent.stories import generations
 from holdfast.agent.stories import status as status_story
 from holdfast.agent.stories.status import Status
+from holdfast.dataclass import dataclass, field
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.paths import Paths

@@ -7,11 +7,11 @@ import os
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.cli.terminal import Style
+from holdfast.dataclass import dataclass, field
 
 # Far longer than any step takes; what hangs shall not hang the demo.
 _LIMIT_S = 25

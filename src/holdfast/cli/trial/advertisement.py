@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 
 from holdfast.agent.health.probes import let_in
+from holdfast.dataclass import dataclass
 
 _SOLICITATION, _ADVERTISEMENT = 133, 134
 _PREFIX, _MTU, _RDNSS = 3, 5, 25

@@ -6,8 +6,9 @@ import secrets
 import socket
 import struct
 import time
-from dataclasses import dataclass
 from ipaddress import IPv4Address
+
+from holdfast.dataclass import dataclass
 
 _DISCOVER, _OFFER = 1, 2
 _COOKIE = b"\x63\x82\x53\x63"

@@ -10,9 +10,10 @@ import secrets
 import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from ipaddress import IPv6Address, IPv6Network
 from typing import NoReturn
+
+from holdfast.dataclass import dataclass, field
 
 _SERVER_PORT, _CLIENT_PORT = 547, 546
 _AGENTS_AND_SERVERS = "ff02::1:2"

@@ -7,13 +7,13 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path
 
 from holdfast.cli import namespaces
 from holdfast.cli.trial import dhcp6, pppoe
 from holdfast.cli.trial.roles import Nic
+from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 
 UPSTREAM, CLIENTS = "upstream", "clients"

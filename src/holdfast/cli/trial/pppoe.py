@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.dataclass import dataclass
 from holdfast.resources.site import Site
 
 _AF_PPPOX = 24

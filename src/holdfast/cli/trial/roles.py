@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv6Interface, ip_address
 
 from holdfast.cli.trial import pppoe
 from holdfast.cli.trial.pppoe import Concentrator
+from holdfast.dataclass import dataclass
 from holdfast.resources.router import Router
 from holdfast.resources.site import Site, site_of
 

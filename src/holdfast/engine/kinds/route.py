@@ -9,10 +9,10 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, BulkKind, Fields, Key, Value
 
 MAIN_TABLE = 254

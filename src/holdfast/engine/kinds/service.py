@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
 from typing import Any
 
+from holdfast.dataclass import asdict, dataclass
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
 
 PREFIX = "holdfast-"

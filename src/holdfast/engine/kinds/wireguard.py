@@ -7,9 +7,9 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
 from ipaddress import ip_network
 
+from holdfast.dataclass import asdict, dataclass, field
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
 
 _ENDPOINT = re.compile(r" endpoint=(\S+)")

@@ -10,11 +10,11 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.host.facts import clock, dns
 from holdfast.paths import Paths
 from holdfast.resources.facts import Address, Lookup

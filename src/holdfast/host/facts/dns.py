@@ -9,9 +9,9 @@ import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import dns_message
 from holdfast.host.facts.dns_message import Answer, Name, Nonsense, ServerFailed, Truncated
 from holdfast.paths import Paths

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 
+from holdfast.dataclass import dataclass
 from holdfast.resources.facts import Address
 
 _HEADER = struct.Struct("!HHHHHH")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.kinds.route import MAIN_TABLE
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.address_codec import RTM_GETADDR

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field
 from ipaddress import (
     IPv4Address,
     IPv4Interface,
@@ -19,6 +18,7 @@ from ipaddress import (
 )
 from pathlib import Path
 
+from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import clock
 from holdfast.paths import Paths
 from holdfast.resources.facts import GONE, Address, Gone, Lease

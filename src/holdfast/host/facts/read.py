@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
+from holdfast.dataclass import replace
 from holdfast.errors import DriverError
 from holdfast.host.facts import kernel, leases, ppp_dns, verdicts
 from holdfast.host.facts.kernel import DefaultRoute, LinkFacts

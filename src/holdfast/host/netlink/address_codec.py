@@ -6,8 +6,8 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.kinds.address import address
 from holdfast.host.netlink import attributes

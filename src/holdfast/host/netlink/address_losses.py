@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import pack_key
 from holdfast.host.netlink import attributes, link_types, side_effects, tags

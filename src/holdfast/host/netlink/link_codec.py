@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import struct
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Value
 from holdfast.engine.kinds.link import link
 from holdfast.errors import DriverError

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
 
+from holdfast.dataclass import replace
 from holdfast.engine.artifact import Artifact, Fields, Key, Value
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result, Scope

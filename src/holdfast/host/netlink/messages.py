@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from holdfast.dataclass import dataclass
 
 HEADER = struct.Struct("=IHHII")  # length, kind, flags, sequence number, port
 # What messages of a run have in common of their headers.

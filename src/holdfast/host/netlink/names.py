@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.socket import NetlinkSocket
 

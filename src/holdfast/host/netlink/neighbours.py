@@ -8,8 +8,8 @@ import ipaddress
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.neighbour import neighbour

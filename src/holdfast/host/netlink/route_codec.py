@@ -10,10 +10,10 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.messages import HEADER, Block, Run

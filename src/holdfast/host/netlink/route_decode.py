@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.messages import HEADER, Dump

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.artifact import Batch
 from holdfast.engine.kinds.route import ROUTE, RouteTemplate
 from holdfast.host.netlink.names import LinkNames, read_names

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.kinds.route import MAIN_TABLE
 from holdfast.errors import DriverError
 from holdfast.host.netlink import attributes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.errors import DriverError
 from holdfast.host.netlink import attributes

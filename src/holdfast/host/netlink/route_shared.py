@@ -8,8 +8,8 @@ tell; what it told is remembered in a claim, in the field `foreign_nexthops`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Batch
 from holdfast.engine.claim import Claim
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate, parse_nexthop, scope, template_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Batch
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.engine.observed import Sighting

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Batch, Fields, Key
 from holdfast.engine.driver import Failure, Result
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate, expand, template_of

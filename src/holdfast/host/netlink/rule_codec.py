@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
-from dataclasses import dataclass, replace
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.kinds.rule import rule
 from holdfast.host.netlink import attributes

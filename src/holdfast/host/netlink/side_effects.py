@@ -14,8 +14,8 @@ import socket
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import MAIN_TABLE, pack_key, route_key
 from holdfast.host.netlink import address_codec, attributes, tags

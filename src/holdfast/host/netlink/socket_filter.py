@@ -11,9 +11,9 @@ import socket
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from holdfast.dataclass import dataclass
 from holdfast.host.netlink.route_codec import HEAD, RTA_MULTIPATH, RTM_DELROUTE, RTM_NEWROUTE
 from holdfast.host.netlink.socket import EXCL
 

@@ -6,9 +6,9 @@ import socket
 import struct
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
 
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.kinds.wireguard import Peer
 from holdfast.host.netlink import attributes, generic
 

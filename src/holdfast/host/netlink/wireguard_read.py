@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host.netlink import generic, wireguard_codec
 from holdfast.host.netlink.socket import NetlinkSocket

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from holdfast.dataclass import dataclass
 from holdfast.host.services import processes
 from holdfast.host.services.folder import Definition
 from holdfast.paths import Paths

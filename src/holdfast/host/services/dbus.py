@@ -12,9 +12,9 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host.services.dbus_codec import Reader, Writer, types
 

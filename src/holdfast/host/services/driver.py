@@ -7,9 +7,9 @@ import select
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.kinds.file import FILE

@@ -16,10 +16,10 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.dataclass import asdict, dataclass
 from holdfast.host import rooted
 from holdfast.host.services import reads
 from holdfast.host.services.processes import Process

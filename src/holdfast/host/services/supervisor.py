@@ -15,9 +15,9 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
+from holdfast.dataclass import replace
 from holdfast.host.services import log, processes, program, reads
 from holdfast.host.services.backoff import Backoff
 from holdfast.host.services.folder import Definition, Folder, Running

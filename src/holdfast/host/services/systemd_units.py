@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host import process
 from holdfast.host.services.dbus import Bus, DBusError, Message

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.kinds.service import PREFIX
 from holdfast.host.services import reads
 from holdfast.host.services.folder import PLACE as RECORDS

@@ -8,11 +8,11 @@ along (which the ledger would keep).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.config.document import Location, Place
 from holdfast.config.part import Part
+from holdfast.dataclass import dataclass
 from holdfast.errors import ConfigError, Problem
 from holdfast.resources import registry
 from holdfast.resources.reading import Reading

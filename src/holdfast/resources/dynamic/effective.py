@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +26,7 @@ from holdfast.config import merge as merging
 from holdfast.config.document import SourceFile
 from holdfast.config.merge import Ignored
 from holdfast.config.part import RECORD, Directive, Part, Target
+from holdfast.dataclass import dataclass, replace
 from holdfast.resources.dynamic.merger import Merger, Taken
 from holdfast.resources.moments import format_moment
 from holdfast.resources.resource import Resource

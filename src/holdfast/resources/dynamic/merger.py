@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from holdfast.config import merge as merging
 from holdfast.config.merge import Ignored, Mask
 from holdfast.config.part import Directive, Part, Target
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import Problem
 from holdfast.resources import registry, together
 from holdfast.resources.dynamic import contribution, dynamic_target

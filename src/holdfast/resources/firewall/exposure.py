@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
+from holdfast.dataclass import dataclass
 from holdfast.resources.firewall.expose_service import ExposeService
 from holdfast.resources.firewall.zone import zone_links
 from holdfast.resources.resource import Resource

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from holdfast.config.document import Location
+from holdfast.dataclass import dataclass
 from holdfast.resources.firewall.zone import zone_links
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
 from holdfast.resources.shape import (

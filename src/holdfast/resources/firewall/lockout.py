@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.resources.firewall import nft_dnat, nft_filter
 from holdfast.resources.firewall.exposure import Exposure, exposures

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from holdfast.dataclass import dataclass, field
 from holdfast.resources.firewall.path_mtu import ra_mtu
 from holdfast.resources.lan.dhcp_scope import DHCPScope, IPv6DHCPScope, link_of
 from holdfast.resources.lan.dhcp_server import Dns

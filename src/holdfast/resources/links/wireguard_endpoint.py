@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.resources.dns_name import parse_domain
 from holdfast.resources.facts import Lookup
 from holdfast.resources.shape import Shape, parsed

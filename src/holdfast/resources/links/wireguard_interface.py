@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from holdfast.config.document import Location
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
 from holdfast.engine.kinds import wireguard

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
 from holdfast.resources.policy import way
 from holdfast.resources.policy.selection import DESTINATIONS, SOURCES, prefixes, selection

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from holdfast.dataclass import dataclass
 from holdfast.resources.facts import Address, Lease
 from holdfast.resources.policy import way
 from holdfast.resources.policy.health_check import HealthCheck

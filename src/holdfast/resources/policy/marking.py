@@ -15,8 +15,8 @@ mark by mark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from holdfast.dataclass import dataclass, field
 from holdfast.resources.nft_text import branch, chain, quoted
 from holdfast.resources.policy import default_route_policy, way
 from holdfast.resources.policy.selection import Selection, selection

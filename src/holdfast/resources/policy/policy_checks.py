@@ -4,9 +4,9 @@ that never get a packet, and settings that the kernel would not heed."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from holdfast.config.document import Location
+from holdfast.dataclass import dataclass, replace
 from holdfast.resources.clashes import Finding
 from holdfast.resources.nft_text import ifname_trouble
 from holdfast.resources.policy import marking, way

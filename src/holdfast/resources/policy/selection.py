@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import collapse_addresses
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.resources import nft_text
 from holdfast.resources.shape import Shape, listed, parsed
 from holdfast.resources.values import Network, parse_prefix

@@ -4,11 +4,11 @@ there. What policy routes, route sets and default route policies have in common.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from holdfast.config.document import Location
+from holdfast.dataclass import dataclass
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
 from holdfast.engine.kinds import route as routes
 from holdfast.engine.kinds.route import MAIN_TABLE, Nexthop, pack_key

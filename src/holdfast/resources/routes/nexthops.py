@@ -7,9 +7,9 @@ or the kernel's name of a link that no Interface resource declares.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from ipaddress import ip_address
 
+from holdfast.dataclass import replace
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from holdfast.resources.site import Site

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.kinds import route as routes
 from holdfast.engine.kinds.route import MAIN_TABLE, Nexthop, RouteTemplate, pack_key
 from holdfast.resources.routes import nexthops

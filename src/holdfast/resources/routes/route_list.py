@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.config.document import Place, SourceFile, decode
+from holdfast.dataclass import dataclass, field
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds.route import MAIN_TABLE, TYPES, batch
 from holdfast.errors import ConfigError

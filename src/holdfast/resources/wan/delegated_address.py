@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Interface, IPv6Network
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.intent import Intent, Waiting
 from holdfast.engine.kinds.address import address
 from holdfast.resources.facts import GONE

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.intent import Intent, Waiting
 from holdfast.engine.kinds.file import file

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Interface, IPv6Network
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key, Value
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
 from holdfast.engine.kinds.address import address as address_artifact
