@@ -133,7 +133,8 @@ def _observed(found: YAML) -> Observed:
         said = {name: one[name] for name in ("tag", "holder", "nonce", "transient") if name in one}
         seen = Sighting(artifact, bystanders=tuple(one.get("bystanders", ())), **said)
         sightings.setdefault(artifact.key, []).append(seen)
-    unknown = found.get("unknown", {})
+    # A kind, or one artifact of it.
+    unknown = {_key(x) if " " in x else x: why for x, why in found.get("unknown", {}).items()}
     routes = found.get("routes", {})
     links = frozenset(routes["links"]) if "links" in routes else None
     bulk = MemoryRoutes.of(

@@ -68,7 +68,9 @@ class MemoryHost:
             and _asked(scope, key.kind)
             and self._matters(key, objects, scope)
         }
-        unknown = {kind: why for kind, why in self.unknown.items() if _asked(scope, kind)}
+        unknown: dict[str | Key, str] = {
+            kind: why for kind, why in self.unknown.items() if _asked(scope, kind)
+        }
         bulk: dict[str, BulkSighting] = {}
         if "route" not in self.unknown and _asked(scope, "route"):
             bulk = {"route": self._routes()}

@@ -34,6 +34,7 @@ class MemoryRoutes:
     own: frozenset[bytes] = frozenset()
     foreign: Mapping[bytes, Sequence[Sighting]] = field(default_factory=dict)
     links: frozenset[str] | None = None  # None: every link is there
+    hidden: Mapping[bytes, Sighting] = field(default_factory=dict)
     tag_text: str = "protocol 72"
     exact: bool = False
 
@@ -58,6 +59,6 @@ class MemoryRoutes:
         return [body(shared, key) for key in batch.keys]
 
     def unpack(self, packed: bytes) -> tuple[RouteTemplate, bytes]:
-        (family, table, metric, kind, nexthops, prefsrc, mtu), key = json.loads(packed)
+        (family, table, metric, kind, nexthops, *rest), key = json.loads(packed)
         legs = tuple(Nexthop(*leg) for leg in nexthops)
-        return RouteTemplate(family, table, metric, kind, legs, prefsrc, mtu), bytes.fromhex(key)
+        return RouteTemplate(family, table, metric, kind, legs, *rest), bytes.fromhex(key)

@@ -6,6 +6,7 @@ import copy
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
+from ipaddress import IPv4Address
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.kinds import KINDS, route
+from holdfast.engine.kinds.neighbour import neighbour
 from holdfast.engine.kinds.route import Nexthop
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Plan
@@ -194,6 +196,19 @@ def test_what_could_not_be_brought_back_is_refused() -> None:
     with pytest.raises(Refused, match="inet t would be changed, and could not be brought back"):
         run(other, host, ledger)
     assert [one.fields for one in host.objects[key]] == [{"content": "aa"}]
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_nobody_can_declare_is_not_brought_back(declared: bool) -> None:
+    """An entry that others made `noarp`: ours are permanent, and no other can be made."""
+    host, ledger = MemoryHost(), MemoryLedger()
+    entry = neighbour(IPv4Address("192.0.2.9"), "lan", "02:00:00:00:00:09")
+    host.put(entry.key, {**entry.fields, "state": "noarp"}, host.tag)
+    wanted = Desired((Intent("Neighbour/a", entry, ""),) if declared else ())
+    before = run(wanted, host, ledger)
+    assert before is not None
+    (intent,) = before.intents
+    assert intent.artifact.fields == entry.fields
 
 
 def test_what_is_not_seen_is_not_known() -> None:

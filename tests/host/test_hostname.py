@@ -78,6 +78,13 @@ def test_comments_and_blank_lines_are_no_name(driver: HostnameDriver, stored: Pa
     assert _name(driver) == "before"
 
 
+def test_any_bytes_can_be_shown(driver: HostnameDriver, stored: Path) -> None:
+    stored.write_bytes(b"bef\xffore\n")
+    assert _name(driver) == "before (/etc/hostname: bef\\xffore)"
+    socket.sethostname(os.fsdecode(b"bef\xffore"))
+    assert _name(driver) == "bef\\xffore"
+
+
 def test_mode_and_owner_are_kept(driver: HostnameDriver, stored: Path) -> None:
     stored.chmod(0o640)
     os.chown(stored, NOBODY, NOBODY)

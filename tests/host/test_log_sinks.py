@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ def test_local_syslog(root: Path) -> None:
     (root / "dev").mkdir(parents=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
         server.bind(str(root / "dev/log"))
-        server.settimeout(5)
+        server.settimeout(30)
         assert (
             sent(root, {"type": "syslog", "syslog": {"facility": "local0"}}, [MADE, FAILED]) == []
         )
@@ -46,13 +47,13 @@ def test_udp_and_tcp(netns: Namespace, root: Path) -> None:
     netns.ip("link set lo up")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
-        server.settimeout(5)
+        server.settimeout(30)
         address = f"127.0.0.1:{server.getsockname()[1]}"
         spec = {"type": "syslog", "syslog": {"network": "udp", "address": address}}
         assert sent(root, spec, [MADE]) == []
         assert server.recv(4096).startswith(f"<{22 * 8 + 6}>1 ".encode())
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(5)
+        listener.settimeout(30)
         address = f"127.0.0.1:{listener.getsockname()[1]}"
         spec = {"type": "syslog", "syslog": {"network": "tcp", "address": address}}
         assert sent(root, spec, [MADE, FAILED]) == []
@@ -63,6 +64,18 @@ def test_udp_and_tcp(netns: Namespace, root: Path) -> None:
     assert rest[: int(length)].endswith(b"declared")
     length, _, last = rest[int(length) :].partition(b" ")
     assert len(last) == int(length)
+
+
+def test_a_host_of_any_name(netns: Namespace, root: Path) -> None:
+    netns.ip("link set lo up")
+    socket.sethostname(os.fsdecode(b"r\xff1"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(30)
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        spec = {"type": "syslog", "syslog": {"network": "udp", "address": address}}
+        assert sent(root, spec, [MADE]) == []
+        assert server.recv(4096).split(b" ")[2] == b"r\\udcff1"
 
 
 def test_program_gets_json_on_its_input(root: Path) -> None:

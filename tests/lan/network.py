@@ -39,7 +39,7 @@ env > "{folder}/$reason.new" && mv "{folder}/$reason.new" "{folder}/$reason"
 """
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
     """What the condition says once it says something."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -62,7 +62,7 @@ class Host:
 
     def run(self, *command: str, check: bool = True) -> str:
         done = subprocess.run(
-            self.command(*command), capture_output=True, text=True, check=False, timeout=60
+            self.command(*command), capture_output=True, text=True, check=False, timeout=120
         )
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(command)}: {done.stdout} {done.stderr}")
@@ -80,7 +80,7 @@ class Host:
         script.chmod(0o755)
         config.write_text("\n".join(("noarp", "nodelay", "duid ll", *lines)) + "\n")
         asked = (f"-{family}", "-1", "-B", "-f", str(config), "-c", str(script), self.link)
-        self.run("timeout", "20", "dhcpcd", *asked)
+        self.run("timeout", "60", "dhcpcd", *asked)
         # It calls it a reboot when it remembers its last lease.
         reasons = ("BOUND", "REBOOT") if family == 4 else ("BOUND6", "REBOOT6")
         said = next(told / reason for reason in reasons if (told / reason).exists()).read_text()
@@ -93,9 +93,10 @@ class Host:
 
     def dig(self, server: str, name: str, *more: str) -> str:
         """The answer; empty where there is none."""
-        words = ("dig", "+short", "+time=1", "+tries=3", f"@{server}", name, *more)
+        words = ("dig", "+short", "+time=2", "+tries=3", f"@{server}", name, *more)
         said = self.run(*words, check=False)
-        return "" if said.startswith(";;") else said
+        # It also tells of tries that failed.
+        return "\n".join(line for line in said.splitlines() if not line.startswith(";;"))
 
 
 @contextmanager
@@ -141,7 +142,7 @@ def name_server(where: Host, name: str, address: str) -> Iterator[None]:
         yield
     finally:
         running.terminate()
-        running.wait(20)
+        running.wait(60)
 
 
 @dataclass(slots=True)
@@ -194,10 +195,15 @@ class Scene:
 
     @property
     def pid(self) -> int:
-        """Of the one dnsmasq in the router's namespace."""
-        return int(
-            self.netns.run("pgrep", "-x", "dnsmasq", "--ns", str(os.getpid()), "--nslist", "net")
-        )
+        (found,) = self.pids()
+        return found
+
+    def pids(self) -> list[int]:
+        """Of dnsmasq in the router's namespace."""
+        words = ("pgrep", "-x", "dnsmasq", "--ns", str(os.getpid()), "--nslist", "net")
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        return [int(one) for one in done.stdout.split()]
 
 
 @contextmanager

@@ -52,7 +52,7 @@ def dnsmasq(root: Path) -> Iterator[subprocess.Popen[str]]:
         yield running
     finally:
         running.terminate()
-        running.communicate(timeout=20)
+        running.communicate(timeout=60)
 
 
 def test_as_another_user(router: Scene, open_root: Path) -> None:

@@ -177,6 +177,25 @@ def test_a_link_that_comes_later_is_served(router: Scene) -> None:
     assert router.pid == pid
 
 
+def test_a_thousand_clients_are_not_all(router: Scene) -> None:
+    client = router.host("c0", "lan0")
+    large = LAN | {
+        "IPv4StaticAddress/lan": {"interface": "lan", "address": "10.0.0.1/8"},
+        "IPv4DHCPScope/lan": LAN["IPv4DHCPScope/lan"]
+        | {"rangeStart": "10.1.0.0", "rangeEnd": "10.1.255.255"},
+    }
+    taken = "".join(
+        f"0 02:00:00:00:{high:02x}:{low:02x} 10.1.{high}.{low} * *\n"
+        for high in range(10)
+        for low in range(100)
+    )
+    leases = router.paths.under("/var/lib/holdfast/dnsmasq.leases")
+    leases.parent.mkdir(parents=True)
+    leases.write_text(taken)
+    router.converge(large)
+    assert client.dhcp(4)["new_ip_address"].startswith("10.1.")
+
+
 UPSTREAM: dict[str, dict[str, Any]] = {
     "Interface/wan": {"ifname": "wan0"},
     "IPv4StaticAddress/wan": {"interface": "wan", "address": "203.0.113.2/24"},

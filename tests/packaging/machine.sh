@@ -51,8 +51,36 @@ spec:
       kind: FirewallPolicy
       metadata: {name: home}
       spec: {}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4DHCPServer
+      metadata: {name: lan}
+      spec: {listenInterfaces: [lan], dns: {upstreamSource: none}}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4DHCPScope
+      metadata: {name: lan}
+      spec: {server: lan, interface: lan, rangeStart: 192.0.2.100, rangeEnd: 192.0.2.110}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: Interface
+      metadata: {name: wan}
+      spec: {ifname: wan0, managed: false}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4DHCPAddress
+      metadata: {name: wan}
+      spec: {interface: wan}
 YAML
 }
+
+provider() { # at the other end of wan0
+    ip netns add isp
+    ip link add wan0 type veth peer name isp0 netns isp
+    ip link set wan0 up
+    ip -n isp address add 100.64.0.1/24 dev isp0
+    ip -n isp link set isp0 up
+    ip netns exec isp dnsmasq --conf-file=/dev/null --port=0 --pid-file= --user=root \
+        --dhcp-leasefile=/tmp/isp.leases --dhcp-range=100.64.0.50,100.64.0.50
+}
+leased() { holdfast status | grep -q 'Healthy *IPv4DHCPAddress/wan'; }
+services() { { systemctl is-active holdfast-dnsmasq holdfast-dhcpcd4-wan0 || true; } | xargs; }
 
 case $HOLDFAST_BOOT in
 1)
@@ -63,13 +91,17 @@ case $HOLDFAST_BOOT in
     declare_router
     ip link set lo up
     ip route add blackhole 198.51.100.0/24
+    provider
     systemctl enable --now holdfast 2>/dev/null
     until_true 30 address
+    until_true 30 leased
     holdfast status >/dev/null
     [[ $(sockets) == 'active active' ]]
     [[ $(stat -c %a /var/lib/holdfast /var/lib/holdfast/state.db | xargs) == '700 600' ]]
     [[ $(systemctl show -p WatchdogUSec --value holdfast) == 1min ]]
     saw "enabled: the network is as declared"
+    [[ $(services) == 'active active' ]]
+    saw "its services run, and one of them has a lease"
     [[ $(cd /run/holdfast && stat -c '%n %a %U %G' *.sock | xargs) == "holdfast-ro.sock 660 root holdfast-ro holdfast.sock 660 root holdfast inner-holdfast-ro.sock 600 root root inner-holdfast.sock 600 root root" ]]
     as holdfast holdfast status >/dev/null
     as holdfast-ro holdfast status >/dev/null
@@ -99,8 +131,10 @@ case $HOLDFAST_BOOT in
     exit 133
     ;;
 2)
+    provider
     until_true 30 address
-    until_true 30 holdfast status
+    until_true 30 leased
+    holdfast status >/dev/null
     saw "as declared after a reboot"
     ip link set lo up
     ip route add blackhole 198.51.100.0/24
@@ -126,6 +160,7 @@ case $HOLDFAST_BOOT in
     address
     ip route show 203.0.112.0/24 | grep -q lan0
     nft list table inet holdfast_filter >/dev/null
+    [[ $(services) == 'active active' ]]
     saw "stopped: the data plane stays, and no command starts it again"
     systemctl start holdfast
     kill -KILL "$(main_pid)"
@@ -135,7 +170,7 @@ case $HOLDFAST_BOOT in
     sleep 0.5
     systemctl --quiet stop holdfast
     if wait "$waiting"; then false; fi
-    grep -q 'the daemon ended while it was asked' /tmp/said
+    grep -q 'the daemon ended before it answered' /tmp/said
     until_true 10 stopped
     sleep 2
     stopped
@@ -168,6 +203,7 @@ case $HOLDFAST_BOOT in
     holdfast cleanup --yes >/tmp/cleaned
     if ip link show lan0 2>/dev/null; then false; fi
     [[ -z $(nft list tables) ]]
+    [[ $(services) == 'inactive inactive' ]]
     foreign
     [[ -z $(ip route show proto 72) ]]
     saw "cleaned up: what was owned is gone, what is foreign stays"

@@ -13,6 +13,7 @@ _PROJECT = Path(__file__).parents[2]
 SEEN = """\
 saw: installed, and nothing started by itself
 saw: enabled: the network is as declared
+saw: its services run, and one of them has a lease
 saw: each socket is for its group
 saw: drift repaired
 saw: killed, and started anew; a command given meanwhile waited
@@ -39,6 +40,14 @@ def test_the_package(tmp_path: Path) -> None:
             check=False,
         )
         assert built.returncode == 0, built.stderr
+    held = subprocess.run(
+        ["dpkg-deb", "--contents", next(tmp_path.glob("*.deb"))],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "./usr/share/doc/holdfast/guides/troubleshooting.md\n" in held
+    assert "./usr/share/bash-completion/completions/holdfast\n" in held
     shutil.copy(Path(__file__).with_name("machine.sh"), tmp_path)
     done = subprocess.run(
         [_PROJECT / "tools/nspawn-run", "./machine.sh"],

@@ -407,7 +407,7 @@ def test_two_passes_that_want_different_things(holdfast: Holdfast, applied: Name
         )
         for file in wanted
     ]
-    said = [process.communicate(timeout=60) for process in both]
+    said = [process.communicate(timeout=120) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     routes = applied.ip_json("-4 route show proto 72")
     assert len(routes) == 42

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 
 import pytest
@@ -12,15 +14,17 @@ from tests.child import in_child, kill
 from tests.state.samples import claim
 
 
-def _holding_child(paths: Paths, seconds: float = 30) -> int:
-    """A process that has the ledger open and has written one claim."""
+def _holding_child(paths: Paths) -> int:
+    """A process that has the ledger open, until it is told to go by SIGUSR1, and has written one
+    claim."""
     ready, tell = os.pipe()
 
     def work() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
         with Ledger.open(paths, command="holdfast apply r.yaml", clock=lambda: 86400.0) as ledger:
             ledger.write_claims([claim(1)])
             os.write(tell, b"x")
-            time.sleep(seconds)
+            signal.sigtimedwait({signal.SIGUSR1}, 600)
 
     pid = in_child(work)
     os.close(tell)
@@ -52,15 +56,17 @@ def test_a_killed_holder_holds_nothing(paths: Paths) -> None:
 
 
 def test_the_second_waits_as_long_as_told(paths: Paths) -> None:
-    pid = _holding_child(paths, seconds=0.8)
+    pid = _holding_child(paths)
     started = time.monotonic()
     with pytest.raises(LedgerError, match=r"still, after waiting 0\.2 s, held by process"):
         Ledger.open(paths, command="holdfast apply", wait=0.2)
     assert time.monotonic() - started >= 0.2
-    with Ledger.open(paths, command="holdfast apply", wait=20) as ledger:
+    telling = threading.Timer(0.3, os.kill, (pid, signal.SIGUSR1))
+    telling.start()
+    with Ledger.open(paths, command="holdfast apply", wait=300) as ledger:
         assert ledger.claims() == {claim(1).key: claim(1)}
-    assert time.monotonic() - started < 10
-    os.waitpid(pid, 0)
+    telling.join()
+    assert os.waitpid(pid, 0) == (pid, 0)
 
 
 def test_a_reader_works_beside_a_writer_and_sees_whole_transactions(paths: Paths) -> None:
@@ -74,7 +80,7 @@ def test_a_reader_works_beside_a_writer_and_sees_whole_transactions(paths: Paths
     pid = in_child(work)
     seen: set[int] = set()
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while len(seen) < 5 and time.monotonic() < deadline:
             with Ledger.read(paths) as reader:
                 generations = [found.generation for found in reader.claims().values()]

@@ -105,7 +105,7 @@ def concentrator(folder: Path) -> Iterator[Concentrator]:
         finally:
             for server in made.servers:
                 server.terminate()
-                server.wait(timeout=20)
+                server.wait(timeout=60)
             # The sessions' processes are not children of ours; without their link they end.
             wait_for(lambda: not _inside(holder.pid), "the end of the provider's processes")
             holder.kill()

@@ -27,7 +27,7 @@ _HOLD = (
 _STARTED = {"kea-dhcp4": "DHCP4_STARTED", "kea-dhcp6": "DHCP6_STARTED"}
 
 
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 40) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 90) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = condition()
@@ -117,7 +117,7 @@ class Provider:
     def stop(self, program: str) -> None:
         server = self.servers.pop(program)
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)
 
     def serve4(self, lifetime: int = 600) -> None:
         self._serve("kea-dhcp4", dhcp4(lifetime))

@@ -126,13 +126,13 @@ def test_another_prefix_takes_the_place_of_the_first(
 def test_what_a_lost_prefix_led_to_is_removed(
     holdfast: Holdfast, isp: Provider, netns: Namespace
 ) -> None:
-    isp.serve6(lifetime=9)
+    isp.serve6(lifetime=12)
     holdfast.declare(*ALL)
     holdfast.run("apply", "--yes", "router.yaml")
     wait_for(lambda: isinstance(known(holdfast), tuple), "a prefix")
-    isp.stop("kea-dhcp6")
     holdfast.ok("apply", "--yes", "router.yaml")
     assert addresses(netns) == {FIRST}
+    isp.stop("kea-dhcp6")
     wait_for(lambda: known(holdfast) is GONE, "the end of the prefix")
     lost = holdfast.run("apply", "--yes", "router.yaml", "--allow-mass-delete")
     assert lost.code == 1, lost.out + lost.err

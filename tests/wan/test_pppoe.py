@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
 from typing import Any
@@ -159,11 +160,11 @@ def _nothing_tells(router: Router, *said: Done) -> None:
         ("ledger", "export"),
     ):
         texts[" ".join(words)] = _told(router.run(*words))
-    for path in router.root.rglob("*"):
-        if path.is_file() and path != router.options:
-            texts[str(path)] = path.read_bytes().decode(errors="replace")
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        texts[str(path)] = path.read_bytes().decode(errors="replace")
+    for path in (*router.root.rglob("*"), *Path("/proc").glob("[0-9]*/cmdline")):
+        # Files are replaced and processes end while they are looked through.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if path.is_file() and path != router.options:
+                texts[str(path)] = path.read_bytes().decode(errors="replace")
     assert len(texts) > 10
     for place, text in texts.items():
         for secret in secrets:

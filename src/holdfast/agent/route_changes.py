@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.agent.watch.hint import Hint
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import bulk_changes, ownership
+from holdfast.engine import bulk_changes, ownership, stand_ins
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled
 from holdfast.engine.bulk_keys import Keys
@@ -143,6 +143,8 @@ def _refuse(
         raise FullPassNeeded(different)
     if sum(map(len, touched.values())) > MOST:
         raise FullPassNeeded("many routes changed")
+    if stand_ins.concerned(touched, base.unsettled):
+        raise FullPassNeeded("another route to the same destination is not as declared")
     claimed = (identify(claim.fields) for key, claim in claims.items() if key.kind == ROUTE.name)
     if any(key in touched.get(scope, ()) for scope, key in claimed):
         raise FullPassNeeded("a route is concerned that the ledger has a claim on")

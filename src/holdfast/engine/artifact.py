@@ -49,6 +49,8 @@ class ArtifactKind:
     name: str
     identity: str  # what makes up the name, for the reference documentation
     fields: tuple[str, ...]  # what is compared
+    # Those of them that nobody declares: whatever is seen there, somebody else has put.
+    surplus: tuple[str, ...] = field(default=(), kw_only=True)
     proof: str  # how ownership is proven
     cleanup: str  # how an orphan is removed, or why it never is
     deletes_orphans: bool

@@ -15,7 +15,7 @@ from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.extras import Extras
 from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.observed import BulkSighting, Sighting
-from holdfast.engine.plan import Operation, Orphan, Risk, Verb
+from holdfast.engine.plan import Held, Operation, Orphan, Risk, Verb
 
 
 def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -> None:
@@ -29,6 +29,7 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     contested = contradictions.contested(intents, found.missing)
     for intent, keys in contradictions.without(found.present, contested):
         _keep(intent, keys, seen, draft)
+    _tell_hidden(found.present, seen, draft)
     extras = Extras(kind, found.extra, seen.unpack)
     _block(intents, contested, extras, draft)
     for intent, keys in _once(contradictions.without(found.missing, contested)):
@@ -37,6 +38,17 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     kept = _kept_by_claim(kind, extras, tagged, draft)
     _orphans(extras, tagged, draft)
     _claimed(kind, intents, seen, kept, draft)
+
+
+def _tell_hidden(
+    present: Sequence[tuple[BulkIntent, Sequence[bytes]]], seen: BulkSighting, draft: Draft
+) -> None:
+    for identity, other in seen.hidden.items():
+        reason = f"{other.artifact.key}: another's stands before it ({other.holder}) and is used"
+        for intent, keys in present:
+            scope = intent.batch.scope
+            if identity.startswith(scope) and identity[len(scope) :] in keys:
+                draft.blocked.append(Held(intent.owner, intent.origin, reason))
 
 
 def _block(

@@ -17,11 +17,13 @@ from holdfast.engine.plan import Change
 
 
 def changes(kind: ArtifactKind, desired: Fields, seen: Fields) -> tuple[Change, ...]:
-    """The declared fields that differ. What is not declared is not compared."""
+    """The declared fields that differ, and those that nobody may have. What else is not declared
+    is not compared."""
     return tuple(
-        Change(field, seen.get(field), desired[field])
+        Change(field, seen.get(field), desired.get(field))
         for field in kind.fields
-        if field in desired and not kind.matches(field, desired[field], seen.get(field))
+        if (field in desired or field in kind.surplus)
+        and not kind.matches(field, desired.get(field), seen.get(field))
     )
 
 

@@ -56,7 +56,7 @@ def members(plan: Plan, about: About) -> Iterator[tuple[str, Any]]:
     yield "summary", summary(plan)
     yield "refusal", plan.refusal
     yield "operations", operations(plan.operations)
-    yield "orphans", (entry for orphan in plan.orphans for entry in _orphans(orphan))
+    yield "orphans", orphans(plan.orphans)
     yield "conflicts", map(conflict, plan.conflicts)
     yield "adoption_candidates", map(candidate, plan.candidates)
     yield "pending", map(held, plan.pending)
@@ -184,9 +184,10 @@ def _shared(given: Operation) -> Entry:
     }
 
 
-def _orphans(given: Orphan) -> Iterator[Entry]:
-    for artifact in artifacts(given.subject):
-        yield orphan(given, artifact)
+def orphans(given: Iterable[Orphan]) -> Iterator[Entry]:
+    for each in given:
+        for artifact in artifacts(each.subject):
+            yield orphan(each, artifact)
 
 
 def _offered(given: Conflict | Candidate) -> Entry:

@@ -83,7 +83,7 @@ class Draft:
                 or key in self.created
                 or key in self.observed.standing
             )
-            if not there and key.kind not in self.observed.unknown:
+            if not there and not self.observed.why_unknown(key):
                 return f"waits for {key}: it is not there yet"
         return ""
 
@@ -112,7 +112,7 @@ class Draft:
             candidates=tuple(self.candidates),
             pending=tuple(self.pending),
             blocked=tuple(self.blocked),
-            unknown=tuple(sorted(self.observed.unknown.items())),
+            unknown=_kinds(self.observed.unknown),
             refusal=refusal(operations, desired, self.elsewhere, self.policy),
         )
 
@@ -125,6 +125,13 @@ class Draft:
             names = f"{', '.join(first)} and {last}" if first else last
             return f"kept: waits until {names} {'have' if first else 'has'} loaded"
         return ""
+
+
+def _kinds(unknown: Mapping[str | Key, str]) -> tuple[tuple[str, str], ...]:
+    found: dict[str, list[str]] = {}
+    for what, why in unknown.items():
+        found.setdefault(what.kind if isinstance(what, Key) else what, []).append(why)
+    return tuple((kind, "; ".join(found[kind])) for kind in sorted(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What drivers saw. Unknown is never empty: a kind that could not be read is named as such."""
+"""What drivers saw. Unknown is never empty: what could not be read is named as such."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ class BulkSighting(Protocol):
     def foreign(self) -> Mapping[bytes, Sequence[Sighting]]:
         """Objects without our tag at wanted or claimed identities (scope + key)."""
 
+    @property
+    def hidden(self) -> Mapping[bytes, Sighting]:
+        """Others' that stand before ours at an identity, so that ours are there and of no use. Not
+        all are found."""
+
     def pack(self, batch: Batch) -> list[bytes] | None:
         """The body each key of a batch would be observed as; None while something it names
         (a link) does not exist, so that none of it can be there."""
@@ -53,6 +58,11 @@ class BulkSighting(Protocol):
 class Observed:
     sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
     bulk: Mapping[str, BulkSighting] = field(default_factory=dict)
-    unknown: Mapping[str, str] = field(default_factory=dict)  # kind -> why it could not be read
+    # Kind -> why none of it could be read; key -> why that one could not.
+    unknown: Mapping[str | Key, str] = field(default_factory=dict)
     # Seen by an earlier look, and nothing said since that it changed: what others require.
     standing: Set[Key] = frozenset()
+
+    def why_unknown(self, key: Key) -> str:
+        """Empty where it was looked for and could be read, or is not there."""
+        return self.unknown.get(key.kind) or self.unknown.get(key, "")

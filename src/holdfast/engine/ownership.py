@@ -79,9 +79,9 @@ def untouched(kind: ArtifactKind, sighting: Sighting, claim: Claim | None) -> bo
         return True
     seen = sighting.artifact.fields
     return all(
-        kind.matches(field, claim.fields[field], seen.get(field))
+        kind.matches(field, claim.fields.get(field), seen.get(field))
         for field in kind.fields
-        if field in claim.fields
+        if field in claim.fields or field in kind.surplus
     )
 
 
@@ -98,6 +98,9 @@ def may_delete_orphan(
     """The cleanup rule of a kind applied to one orphan: whether, and why (not)."""
     if not kind.deletes_orphans and not goes_with_its_declaration(kind, sighting.artifact, claim):
         return False, f"kept: {kind.cleanup}"
+    if claim is not None and not sighting.tag and not (claim.epoch or kind.survives_reboot):
+        # Other programs' ledgers hold what they declared, whoever made it.
+        return False, "kept: only a ledger that was imported says that it is ours"
     if not untouched(kind, sighting, claim):
         return False, "kept: it is no longer what was claimed, so somebody else changed it"
     if sighting.bystanders:

@@ -139,7 +139,7 @@ class Plan:
     candidates: tuple[Candidate, ...] = ()
     pending: tuple[Held, ...] = ()  # waits for something that is not there yet
     blocked: tuple[Held, ...] = ()  # cannot go on until somebody decides or repairs
-    unknown: tuple[tuple[str, str], ...] = ()  # kinds that could not be observed, and why
+    unknown: tuple[tuple[str, str], ...] = ()  # kinds not observed, or not all of it, and why
     refusal: str = ""  # why this plan must not be applied without being told twice
 
     @property

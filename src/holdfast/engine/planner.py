@@ -128,8 +128,9 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
     key = intent.artifact.key
     kind = KINDS[key.kind]
     want = _with_waiting_owners(want, draft)
-    if kind.name in draft.observed.unknown:
-        draft.hold(intent, f"cannot be observed: {draft.observed.unknown[kind.name]}", blocked=True)
+    unknown = draft.observed.why_unknown(key)
+    if unknown:
+        draft.hold(intent, f"cannot be observed: {unknown}", blocked=True)
         return
     sightings = draft.observed.sightings.get(key, ())
     if intent.action is Action.OBSERVE:
@@ -192,7 +193,7 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
     bulk_names = {name for name, kind in KINDS.items() if kind.bulk}
     unseen = (key for key in draft.claims if key not in observed.sightings)
     for key in chain(observed.sightings, unseen):
-        if key in wanted or key.kind in observed.unknown or key.kind in bulk_names:
+        if key in wanted or observed.why_unknown(key) or key.kind in bulk_names:
             continue
         kind = KINDS[key.kind]
         claim = draft.claims.get(key)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import decide, diff, order, ownership, record
+from holdfast.engine import decide, diff, order, ownership, record, stand_ins
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
@@ -115,7 +115,7 @@ class Pass:
         while changes and rounds < MAX_ROUNDS:
             rounds += 1
             self._remember_tables(current)
-            done = self._apply(changes, claims)
+            done = self._apply(changes, claims, current)
             claims, observed, current = self._look()
             claims = self._record(current, observed, claims)
             changes = self.ready(_approved(current, first)) if done else ()
@@ -134,7 +134,9 @@ class Pass:
         if known is None or not tables <= known:
             self.ledger.write_tables(tables | (known or frozenset()))
 
-    def _apply(self, planned: Sequence[Operation], claims: Mapping[Key, Claim]) -> int:
+    def _apply(
+        self, planned: Sequence[Operation], claims: Mapping[Key, Claim], current: Plan
+    ) -> int:
         """Claim ahead, then apply stage by stage; answers how many objects changed."""
         changes, ahead = record.claim_ahead(
             planned, claims, self.generation, self.host.epoch, self.nonce
@@ -152,9 +154,11 @@ class Pass:
         failed: set[Key] = set()
         done = 0
         for stage in order.stages(changes):
-            ready = [op for op in stage if not failed.intersection(op.requires)]
+            going, kept = stand_ins.spare(stage, current.operations, self._results)
+            ready = [op for op in going if not failed.intersection(op.requires)]
             results = self.host.apply(ready, advance) if ready else []
-            results += [_blocked(op, failed) for op in stage if failed.intersection(op.requires)]
+            results += [_blocked(op, failed) for op in going if failed.intersection(op.requires)]
+            results += kept
             for result in results:
                 done += result.done
                 if isinstance(result.operation.subject, Artifact) and not result.ok:

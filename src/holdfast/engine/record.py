@@ -120,7 +120,7 @@ def settle(
                 put[key] = claim
     for key, claim in claims.items():
         kind = KINDS[key.kind]
-        if key in put or key in remove or key.kind in observed.unknown or kind.bulk:
+        if key in put or key in remove or observed.why_unknown(key) or kind.bulk:
             continue
         if key in elsewhere:
             continue

@@ -207,7 +207,9 @@ class _Taking:
                     if isinstance(op.subject, Batch) and op.kind == name and op.verb is Verb.KEEP:
                         yield op.subject
             else:
-                yield from Extras(kind, seen.own, seen.unpack).batches()
+                # One that stands aside nobody can declare, so that it cannot be asked for either.
+                found = Extras(kind, seen.own, seen.unpack).batches()
+                yield from (batch for batch in found if not batch.template.aside)
             yield from self._claimed(kind, seen)
 
     def _claimed(self, kind: ArtifactKind, seen: BulkSighting) -> Iterator[Batch]:
@@ -274,7 +276,8 @@ class _Taking:
             needs = (there.fields.get(name) for name in ("parent", "master", "dev"))
             links = tuple(Key("link", str(name)) for name in needs if name)
             return Artifact(there.key, _lasting(kind, there.fields)), links
-        fields = {**wanted.fields, **{one.field: one.before for one in operation.changes}}
+        before = {one.field: one.before for one in operation.changes}
+        fields = _lasting(kind, {**wanted.fields, **before})
         fields = {name: value for name, value in fields.items() if value is not None}
         if kind.setting and not kind.restores(fields):
             raise _lost(there.key, f"{'; '.join(map(str, fields.values()))} cannot be set")
@@ -301,8 +304,9 @@ def _is_as(kind: ArtifactKind, declared: Fields, seen: Fields) -> bool:
 
 
 def _lasting(kind: ArtifactKind, seen: Fields) -> dict[str, Value]:
-    """Without what tells one object from another of the same name: it will be another."""
-    passing = {*kind.pins, kind.writer_field} - set(kind.fields)
+    """Without what tells one object from another of the same name: it will be another. And without
+    what nobody can declare, which is not made either."""
+    passing = {*kind.pins, kind.writer_field} - set(kind.fields) | set(kind.surplus)
     return {name: value for name, value in seen.items() if name not in passing}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.artifact import Artifact, Batch, Fields
+from holdfast.engine.kinds.address import LOST
 from holdfast.engine.plan import Change, Risk, Verb
 
 _DEFAULTS = ("0.0.0.0/0", "::/0")
@@ -19,12 +20,15 @@ def assess(
     if kind == "link":
         return _link(verb, changes)
     if kind == "address" and verb is not Verb.CREATE:
+        if [change.before for change in changes] == [LOST]:
+            return Risk.LOW, "the kernel's route to its prefix comes back"
         return Risk.HIGH, f"connections to {fields.get('address')} end"
     if kind == "nft":
         return _nft(verb)
     if kind == "service" and verb is not Verb.CREATE:
-        only_reloads = {change.field for change in changes} == {"reload"}
-        return (Risk.LOW, "") if only_reloads else (Risk.MEDIUM, "what it serves is interrupted")
+        goes_on = {change.field for change in changes} == {"reload"}
+        goes_on = goes_on or any(one.field == "active" and not one.before for one in changes)
+        return (Risk.LOW, "") if goes_on else (Risk.MEDIUM, "what it serves is interrupted")
     if kind == "wireguard" and verb is not Verb.CREATE:
         return _wireguard(verb, changes)
     if kind in ("rule", "sysctl"):

@@ -11,7 +11,6 @@ from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.block import BLOCK
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.errors import DriverError
 from holdfast.host import one_by_one, rooted
 from holdfast.paths import Paths
 
@@ -44,6 +43,7 @@ class BlockDriver:
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == BLOCK.name}
         sightings = {}
+        unknown: dict[str | Key, str] = {}
         for key in sorted(wanted):
             path, name = parts(key)
             try:
@@ -52,12 +52,13 @@ class BlockDriver:
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                raise DriverError(f"{key}: could not be read: {one_by_one.words(error)}") from error
+                unknown[key] = f"{key}: could not be read: {one_by_one.words(error)}"
+                continue
             if found.block is not None:
                 digest = hashlib.sha256(found.block).hexdigest()
                 seen = Artifact(key, {"sha256": digest})
                 sightings[key] = (Sighting(seen, holder="marked as Holdfast's", nonce=digest),)
-        return Observed(sightings=sightings)
+        return Observed(sightings=sightings, unknown=unknown)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]

@@ -10,7 +10,6 @@ from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.file import FILE, digest
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.errors import DriverError
 from holdfast.host import file_checks, one_by_one, rooted
 from holdfast.host.one_by_one import words
 from holdfast.paths import Paths
@@ -25,6 +24,7 @@ class FileDriver:
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == FILE.name}
         sightings = {}
+        unknown: dict[str | Key, str] = {}
         for key in sorted(wanted):
             try:
                 with rooted.parent(self._root, key.name) as (folder, name):
@@ -32,10 +32,11 @@ class FileDriver:
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                raise DriverError(f"{key}: could not be read: {words(error)}") from error
+                unknown[key] = f"{key}: could not be read: {words(error)}"
+                continue
             if seen is not None:
                 sightings[key] = (_sighting(key, seen),)
-        return Observed(sightings=sightings)
+        return Observed(sightings=sightings, unknown=unknown)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]

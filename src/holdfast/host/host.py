@@ -81,7 +81,7 @@ class LinuxHost:
     def observe(self, scope: Scope) -> Observed:
         sightings: dict[Key, Sequence[Sighting]] = {}
         bulk: dict[str, BulkSighting] = {}
-        unknown: dict[str, str] = {}
+        unknown: dict[str | Key, str] = {}
         for driver in dict.fromkeys(self._drivers.values()):
             if scope.kinds is not None and scope.kinds.isdisjoint(driver.kinds):
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 
@@ -40,7 +41,9 @@ class HostnameDriver:
 
     def _seen(self) -> str:
         """The name, in a form that equals no name where the next boot would bring another."""
-        running, stored = socket.gethostname(), self._stored()
+        # Either may hold any bytes, and is shown to people.
+        running = os.fsencode(socket.gethostname()).decode(errors="backslashreplace")
+        stored = self._stored()
         if stored == running:
             return running
         return f"{running} ({PLACE}: {stored})" if stored else f"{running} (no name in {PLACE})"
@@ -48,7 +51,7 @@ class HostnameDriver:
     def _stored(self) -> str:
         try:
             with rooted.parent(self._root, PLACE) as (folder, name):
-                text = rooted.read(folder, name).decode(errors="surrogateescape")
+                text = rooted.read(folder, name).decode(errors="backslashreplace")
         except FileNotFoundError:
             return ""
         # hostname(5): the first line that is neither empty nor a comment

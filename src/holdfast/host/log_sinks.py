@@ -161,4 +161,4 @@ def _line(sink: Syslog, message: Message) -> bytes:
         # Always the English names of months, whatever the locale.
         now = time.asctime()[4:19]
         shown = f"<{priority}>{now} {sink.tag}[{pid}]: {text}"
-    return shown.encode()[:_LONGEST]
+    return shown.encode(errors="backslashreplace")[:_LONGEST]

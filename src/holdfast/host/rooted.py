@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from holdfast.engine.kinds.file import digest
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a pipe somebody put there would wait for its other end.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ACL = "system.posix_acl_access"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,19 @@ def create(folder: int, name: str, content: bytes, mode: int) -> None:
 
 
 def replace(folder: int, name: str, content: bytes, mode: int, owner: Seen | None) -> None:
-    """Gives the name new content at once, keeping the owner of what was there."""
+    """Gives the name new content at once, keeping the owner of what was there, and whom else it
+    lets in where its mode stays."""
     with _staged(folder, name, content, mode, owner) as staged:
-        os.rename(staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+        if owner is not None and owner.mode == mode:
+            _copy_acl(folder, name, staged)
+        try:
+            os.rename(staged, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            # A mount point, as /etc/hosts is in containers, cannot be given another file.
+            _overwrite(folder, name, content, mode)
+            os.unlink(staged, dir_fd=folder)
         os.fsync(folder)
 
 
@@ -123,7 +133,7 @@ def sweep(folder: int, name: str) -> None:
 @contextmanager
 def _staged(folder: int, name: str, content: bytes, mode: int, owner: Seen | None) -> Iterator[str]:
     """The content, durable under a passing name in the same folder."""
-    staged = f".{name}.holdfast-{secrets.token_hex(8)}"
+    staged = f".{name}.holdfast-{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(staged, flags, 0o600, dir_fd=folder)
     try:
@@ -139,6 +149,29 @@ def _staged(folder: int, name: str, content: bytes, mode: int, owner: Seen | Non
         with suppress(OSError):
             os.unlink(staged, dir_fd=folder)
         raise
+
+
+def _copy_acl(folder: int, name: str, staged: str) -> None:
+    here = f"/proc/self/fd/{folder}"
+    try:
+        acl = os.getxattr(f"{here}/{name}", _ACL, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.ENOTSUP):
+            return
+        raise
+    os.setxattr(f"{here}/{staged}", _ACL, acl, follow_symlinks=False)
+
+
+def _overwrite(folder: int, name: str, content: bytes, mode: int) -> None:
+    """Whoever reads it meanwhile may see some of both."""
+    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        if content:
+            os.posix_fallocate(descriptor, 0, len(content))  # a full disk says so before it is cut
+        file.write(content)
+        file.truncate()
+        os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
 
 
 def _components(path: str) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.engine.artifact import Artifact
+from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Result, Scope
-from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
+from holdfast.engine.kinds.sysctl import SYSCTL, UNSET, sysctl
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
@@ -24,6 +25,7 @@ class SysctlDriver:
 
     def observe(self, scope: Scope) -> Observed:
         sightings = {}
+        unknown: dict[str | Key, str] = {}
         for key in sorted({*scope.keys, *scope.claims}):
             if key.kind != SYSCTL.name:
                 continue
@@ -35,9 +37,10 @@ class SysctlDriver:
                     raise DriverError(f"{key}: there is no {self._proc}; mount proc") from None
                 continue
             except (OSError, ValueError) as error:
-                raise DriverError(f"{key}: could not be read: {words(error)}") from error
+                unknown[key] = f"{key}: could not be read: {words(error)}"
+                continue
             sightings[key] = (Sighting(sysctl(key.name, value)),)
-        return Observed(sightings=sightings)
+        return Observed(sightings=sightings, unknown=unknown)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -50,7 +53,12 @@ class SysctlDriver:
         self._write(subject.key.name, str(subject.fields["value"]))
 
     def _read(self, name: str) -> str:
-        text = (self._proc / setting_path(name)).read_bytes().decode(errors="surrogateescape")
+        try:
+            text = (self._proc / setting_path(name)).read_bytes().decode(errors="surrogateescape")
+        except OSError as error:
+            if error.errno == errno.EIO:
+                return UNSET  # so the kernel says of stable_secret
+            raise
         return text.removesuffix("\n")
 
     def _write(self, name: str, value: str) -> None:

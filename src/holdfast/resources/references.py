@@ -22,18 +22,36 @@ def dangling(resources: Iterable[Resource], declared: Mapping[str, Set[str]]) ->
         for resource in resources
         if getattr(resource.spec, "state", "") == "absent"
     }
+    links: dict[str, Resource] = {}
     for resource in resources:
         for location, kinds, name in references(resource.spec):
             found = [kind for kind in kinds if name in declared.get(kind, ())]
             if not found:
-                yield resource, Fault(location, _nobody(kinds, name, declared))
+                links = links or _by_ifname(resources)
+                yield resource, Fault(location, _nobody(kinds, name, declared, links))
                 continue
             gone = absent.get((found[0], name))
             if gone is not None and getattr(resource.spec, "state", "") != "absent":
                 yield resource, Fault(location, f"{gone} is declared absent")
 
 
-def _nobody(kinds: tuple[str, ...], name: str, declared: Mapping[str, Set[str]]) -> str:
+def _by_ifname(resources: Iterable[Resource]) -> dict[str, Resource]:
+    return {
+        resource.spec.ifname: resource
+        for resource in resources
+        if getattr(resource.spec, "ifname", "")
+    }
+
+
+def _nobody(
+    kinds: tuple[str, ...],
+    name: str,
+    declared: Mapping[str, Set[str]],
+    links: Mapping[str, Resource],
+) -> str:
+    link = links.get(name)
+    if link is not None and link.kind in kinds:
+        return f"{name!r} is the kernel's name of {link}; write {link.name!r}"
     from holdfast.resources.nearest import nearest  # only mistakes need it
 
     names = {other for kind in kinds for other in declared.get(kind, ())}

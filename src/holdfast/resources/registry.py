@@ -6,6 +6,7 @@ Modules are imported only for kinds a file holds, since every pass starts a fres
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -153,6 +154,7 @@ FACT_KINDS: frozenset[str] = frozenset(
 )
 
 
+@cache  # asked for every resource, and importlib takes its time also for what is loaded
 def kind(name: str) -> Kind:
     module = import_module(f"holdfast.resources.{REGISTRY[name][1]}")
     found: Kind = module.KINDS[name]

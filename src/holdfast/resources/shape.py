@@ -9,9 +9,10 @@ pydantic and building two models took 120 ms of it, this takes 2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
-from holdfast.config.document import Location
+if TYPE_CHECKING:  # which loads YAML, and not only files have shapes
+    from holdfast.config.document import Location
 
 Json = dict[str, Any]
 # Of one mapping: what has more is no mistake in a field but another file.
@@ -221,7 +222,9 @@ def _flag_meant(value: str) -> str:
 def integer(low: int, high: int) -> Shape:
     def read(value: Any) -> int:
         if type(value) is not int:
-            raise ValueError(_not(value, "a whole number"))
+            quoted = isinstance(value, str) and value.isdecimal()
+            more = "; write it without quotes" if quoted else ""
+            raise ValueError(_not(value, "a whole number") + more)
         if not low <= value <= high:
             raise ValueError(f"must be from {low} to {high}, not {value}")
         return value

@@ -12,6 +12,7 @@ from ipaddress import (
     IPv6Network,
     ip_address,
     ip_interface,
+    ip_network,
 )
 from typing import Any
 
@@ -53,7 +54,7 @@ def parse_interface(text: str, family: int) -> Interface:
             f"{text} lacks its prefix length, as in {text}/{24 if family == 4 else 64}"
         )
     if not length.isdecimal() or int(length) > (32 if family == 4 else 128):
-        raise ValueError(f"{length!r} is not a prefix length")
+        raise ValueError(_no_length(length))
     interface = ip_interface(f"{address}/{int(length)}")
     network = interface.network
     if interface.ip.is_multicast or interface.ip.is_unspecified:
@@ -66,12 +67,22 @@ def parse_interface(text: str, family: int) -> Interface:
     return interface
 
 
+def _no_length(text: str) -> str:
+    said = f"{text!r} is not a prefix length"
+    if "." not in text:
+        return said
+    try:
+        return f"{said}; write /{ip_network(f'0.0.0.0/{text}').prefixlen}"
+    except ValueError:
+        return said
+
+
 def parse_prefix(text: str, family: int = 0) -> Network:
     """A destination or a selector; a bare address stands for itself alone."""
     address, slash, length = text.partition("/")
     bits = 32 if parse_address(address, family).version == 4 else 128
     if slash and (not length.isdecimal() or int(length) > bits):
-        raise ValueError(f"{length!r} is not a prefix length")
+        raise ValueError(_no_length(length))
     interface = ip_interface(f"{address}/{int(length) if slash else bits}")
     if interface.ip != interface.network.network_address:
         raise ValueError(f"{text} has host bits set; the prefix is {interface.network}")

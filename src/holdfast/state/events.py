@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.dataclass import dataclass, field
 from holdfast.state import defaults, faults, values
-from holdfast.state.database import Database, Row
 from holdfast.state.values import JSON
+
+if TYPE_CHECKING:  # an event that the daemon tells was read by it
+    from holdfast.state.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,12 +57,14 @@ class Ledger:
         command: str,
         wait: float = 0.0,
         clock: Callable[[], float] = time.time,
+        waiting: Callable[[float], None] = lambda _seconds: None,
     ) -> Ledger:
-        """For writing, alone: takes the lock, waiting up to `wait` seconds for whoever holds it.
-        Creates the ledger where there is none."""
+        """For writing, alone: takes the lock, waiting up to `wait` seconds for whoever holds it,
+        and telling `waiting` how long that takes. Creates the ledger where there is none."""
         folder.ensure_folder(paths.state_dir)
         folder.refuse_unsafe(paths.state_dir, folder=True)
-        lock = Lock.acquire(paths.state_dir / "lock", command=command, wait=wait, clock=clock)
+        place = paths.state_dir / "lock"
+        lock = Lock.acquire(place, command=command, wait=wait, clock=clock, waiting=waiting)
         try:
             return cls(database.open_writer(paths.ledger), lock, clock)
         except BaseException:

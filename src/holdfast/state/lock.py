@@ -25,14 +25,23 @@ class Lock:
         self._descriptor = descriptor
 
     @classmethod
-    def acquire(cls, path: Path, *, command: str, wait: float, clock: Callable[[], float]) -> Lock:
-        """Takes the lock, waiting up to `wait` seconds; LedgerError names the holder."""
+    def acquire(
+        cls,
+        path: Path,
+        *,
+        command: str,
+        wait: float,
+        clock: Callable[[], float],
+        waiting: Callable[[float], None] = lambda _seconds: None,
+    ) -> Lock:
+        """Takes the lock, waiting up to `wait` seconds; LedgerError names the holder. waiting: told
+        now and then, while another holds it, for how long that has been so."""
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise faults.from_system(error, path, "open the lock") from error
         try:
-            _wait_for(descriptor, path, wait)
+            _wait_for(descriptor, path, wait, waiting)
             holder = {"pid": os.getpid(), "command": command, "since": clock()}
             # Of one length, so that the file need not be cut: that waits for the disk at times.
             said = json.dumps(holder).encode().ljust(_LENGTH)
@@ -55,21 +64,22 @@ class Lock:
             self._descriptor = -1
 
 
-def _wait_for(descriptor: int, path: Path, wait: float) -> None:
-    deadline = time.monotonic() + wait
+def _wait_for(descriptor: int, path: Path, wait: float, waiting: Callable[[float], None]) -> None:
+    began = time.monotonic()
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                waited = f" still, after waiting {wait:g} s," if wait else ""
+            waited = time.monotonic() - began
+            if waited >= wait:
+                still = f" still, after waiting {wait:g} s," if wait else ""
                 raise LedgerError(
-                    f"{path.parent}: the ledger is{waited} held by {_holder(descriptor)}."
+                    f"{path.parent}: the ledger is{still} held by {_holder(descriptor)}."
                     f" {faults.UNTOUCHED} Let it end, or end it, then run this again."
                 ) from None
-            time.sleep(min(defaults.LOCK_POLL_S, left))
+            waiting(waited)
+            time.sleep(min(defaults.LOCK_POLL_S, wait - waited))
 
 
 def _holder(descriptor: int) -> str:

@@ -36,14 +36,14 @@ def dnsmasq(*options: str, listen: str = "127.0.0.1") -> Iterator[subprocess.Pop
     command += [f"--listen-address={listen}", "--bind-interfaces", "--user=root", *options]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
-            end = time.monotonic() + 10
+            end = time.monotonic() + 60
             while not _open(listen):
                 assert time.monotonic() < end
                 time.sleep(0.02)
             yield server
         finally:
             server.terminate()
-            server.wait(timeout=10)
+            server.wait(timeout=60)
 
 
 def _open(listen: str) -> bool:
@@ -63,7 +63,7 @@ def liar(answer: Callable[[bytes], list[bytes]], listen: str = "127.0.0.2") -> I
     """A server that says what it is told to each question, on a thread."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((listen, 53))
-        sock.settimeout(10)
+        sock.settimeout(60)
 
         def serve() -> None:
             while True:

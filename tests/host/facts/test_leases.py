@@ -217,6 +217,21 @@ def test_prefixes_that_cannot_be_delegated(client: Client, prefix: str, length: 
     assert client.read().delegations == {"wan0": GONE}
 
 
+def test_a_prefix_that_is_being_replaced_comes_last(client: Client) -> None:
+    second = {
+        "new_dhcp6_ia_pd1_prefix2": "2001:db8:2000::",
+        "new_dhcp6_ia_pd1_prefix2_length": "56",
+        "new_dhcp6_ia_pd1_prefix2_pltime": "300",
+        "new_dhcp6_ia_pd1_prefix2_vltime": "600",
+    }
+    old, new = IPv6Network("2001:db8:1000::/56"), IPv6Network("2001:db8:2000::/56")
+    for preferred, order in (("300", (old, new)), ("0", (new, old))):
+        client.says({**GOOD6, **second, "new_dhcp6_ia_pd1_prefix1_pltime": preferred})
+        assert client.read().delegations == {"wan0": order}
+    client.says({**GOOD6, "new_dhcp6_ia_pd1_prefix1_pltime": "0"})
+    assert client.read().delegations == {"wan0": (old,)}
+
+
 def test_servers_on_the_link_itself(client: Client) -> None:
     client.says(
         {**GOOD6, "new_dhcp6_name_servers": "fe80::1 fe80::2%wan0 fe80::3%lan0 2001:db8::5"}

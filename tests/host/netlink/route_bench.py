@@ -120,7 +120,7 @@ class Bench:
 
     def wait_for_linkdown(self, family: int) -> None:
         """The kernel marks the routes of a link a moment after it lost its carrier."""
-        for _ in range(200):
+        for _ in range(3000):
             if "linkdown" in self.netns.ip(f"-{family} route show table all proto {TAG}"):
                 return
             time.sleep(0.01)

@@ -46,7 +46,7 @@ def settled(netns: Namespace, driver: AddressDriver) -> None:
     """Our IPv6 address, in use at once: a tentative one is no preferred source yet."""
     netns.run("sysctl", "-qw", "net.ipv6.conf.lan.accept_dad=0")
     succeed(driver, create(OURS))
-    for _ in range(500):
+    for _ in range(3000):
         if not netns.ip("-6 addr show dev lan tentative to fd00::1"):
             return
         time.sleep(0.01)

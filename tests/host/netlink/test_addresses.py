@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from holdfast.engine import diff
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.driver import Scope
+from holdfast.engine.kinds.address import ADDRESS
+from holdfast.host.netlink import attributes
+from holdfast.host.netlink.address_codec import RTM_GETADDR
 from holdfast.host.netlink.addresses import AddressDriver
 from holdfast.host.netlink.names import read_names
 from holdfast.host.netlink.socket import NetlinkSocket
@@ -74,6 +79,7 @@ def test_round_trip(driver: AddressDriver, artifact: Artifact) -> None:
 
 
 def test_duplicate_address_detection_stays_on(driver: AddressDriver, netns: Namespace) -> None:
+    netns.run("sysctl", "-qw", "net.ipv6.conf.lan.dad_transmits=60")  # each takes a second
     succeed(driver, create(at("fd00::1/64", "lan")))
     (shown,) = netns.ip_json("addr show dev lan to fd00::1")
     assert "nodad" not in shown["addr_info"][0]
@@ -82,10 +88,10 @@ def test_duplicate_address_detection_stays_on(driver: AddressDriver, netns: Name
 
 @pytest.mark.parametrize("text", ["192.0.2.1/24", "2001:db8::1/64"])
 def test_create_never_takes_over(driver: AddressDriver, netns: Namespace, text: str) -> None:
-    netns.ip(f"addr add {text} dev lan")
-    before = netns.ip("addr show dev lan")
+    netns.ip(f"addr add {text} dev lan" + (" nodad" if ":" in text else ""))
+    before = netns.ip(f"addr show dev lan to {text}")
     assert exists(driver, create(at(text, "lan")))
-    assert netns.ip("addr show dev lan") == before
+    assert netns.ip(f"addr show dev lan to {text}") == before
     seen = look(driver, at(text, "lan"))
     assert seen.tag == ""
     assert seen.holder == "protocol 0 (made by hand or by a program that sets none)"
@@ -230,3 +236,52 @@ def test_foreign_addresses_are_reported_where_they_may_object(
 
 def test_the_kernels_own_addresses_are_named_as_such(driver: AddressDriver) -> None:
     assert look(driver, at("::1/128", "lo")).holder == "protocol kernel_lo"
+
+
+class Strange(NetlinkSocket):
+    """On a machine with addresses of a family that is not IP."""
+
+    def dump(self, kind: int, header: bytes, what: str) -> list[bytes]:
+        bodies = super().dump(kind, header, what)
+        mctp = bytes((45, 0, 0, 0)) + attributes.u32(0, 1)[4:] + attributes.u8(2, 8)
+        return [mctp, *bodies] if kind == RTM_GETADDR else bodies
+
+
+def test_addresses_that_are_not_ip_are_passed_over(netns: Namespace) -> None:
+    netns.veth("lan", "lanp")
+    sock = Strange()
+    try:
+        driver = AddressDriver(sock, TAG)
+        succeed(driver, create(at("192.0.2.1/24", "lan")))
+        assert list(see(driver)) == [at("192.0.2.1/24", "lan").key]
+    finally:
+        sock.close()
+
+
+def test_a_duplicate_is_no_address_and_is_tried_again(
+    driver: AddressDriver, netns: Namespace
+) -> None:
+    netns.ip("addr add fd00::1/64 dev lanp nodad")
+    mine = at("fd00::1/64", "lan")
+    succeed(driver, create(mine))
+
+    def state() -> str:
+        (shown,) = netns.ip_json("addr show dev lan to fd00::1")
+        info = shown["addr_info"][0]
+        return next((name for name in ("dadfailed", "tentative") if info.get(name)), "good")
+
+    _until(lambda: state() == "dadfailed")
+    seen = look(driver, mine).artifact
+    (change,) = diff.changes(ADDRESS, mine.fields, seen.fields)
+    assert (change.field, change.after) == ("duplicate", None)
+    netns.ip("addr del fd00::1/64 dev lanp")
+    succeed(driver, update(mine, seen))
+    _until(lambda: state() == "good")
+    assert diff.changes(ADDRESS, mine.fields, look(driver, mine).artifact.fields) == ()
+
+
+def _until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.05)

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.engine import diff
 from holdfast.engine.artifact import Artifact
-from holdfast.engine.kinds.neighbour import neighbour
+from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
+from holdfast.engine.plan import Change
 from holdfast.host.netlink.neighbours import NeighbourDriver
 from holdfast.host.netlink.socket import NetlinkError, NetlinkSocket, Request
 from tests.host.netlink.drive import (
@@ -142,6 +144,20 @@ def test_drift_of_the_mac_is_repaired(driver: NeighbourDriver, netns: Namespace,
     assert (drifted.artifact.fields["mac"], drifted.tag) == (OTHER, "protocol 72")
     succeed(driver, update(at(ip), drifted.artifact))
     assert look(driver, at(ip)).artifact.fields == {**at(ip).fields, "protocol": TAG}
+
+
+@each_family
+def test_drift_of_the_state_is_repaired(driver: NeighbourDriver, netns: Namespace, ip: str) -> None:
+    wanted = at(ip)
+    succeed(driver, create(wanted))
+    assert diff.changes(NEIGHBOUR, wanted.fields, look(driver, wanted).artifact.fields) == ()
+    netns.ip(f"neigh change {ip} lladdr {MAC} dev lan nud noarp")
+    seen = look(driver, wanted)
+    assert seen.tag
+    changes = diff.changes(NEIGHBOUR, wanted.fields, seen.artifact.fields)
+    assert changes == (Change("state", "noarp", None),)
+    succeed(driver, update(wanted, seen.artifact))
+    assert f"{ip} lladdr {MAC} PERMANENT proto 72" in shown(netns)
 
 
 @each_family

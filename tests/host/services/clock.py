@@ -104,6 +104,8 @@ def main() -> None:
     holdfast(root, "apply", "--yes", "--allow-mass-delete", str(empty))
     assert over(last)
     assert not conf.exists()
+    drift = root / "var/lib/holdfast-chrony/drift"
+    assert drift.exists(), "it is kept for the next boot: " + stage.log("chrony")
     until(lambda: stage.supervisors() == [], "the supervisor ends")
     print("set")
 

@@ -37,7 +37,7 @@ def unit(name: str, argv: tuple[str, ...] = SLEEP, **more: object) -> Unit:
     return Unit(name, f"{name} for a test", argv, **more)  # type: ignore[arg-type]
 
 
-def until(condition: Callable[[], object], what: str, limit: float = 20.0) -> None:
+def until(condition: Callable[[], object], what: str, limit: float = 60.0) -> None:
     deadline = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < deadline, f"waited {limit:g} s for: {what}"
@@ -133,7 +133,9 @@ class Stage:
         ]
 
     def kill_supervisor(self) -> None:
-        (pid,) = self.supervisors()
+        found = self.supervisors()
+        # A child that is about to become a program has the words of the supervisor still.
+        (pid,) = (one for one in found if parent(one) not in found)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not Client(self.root).there(), "the supervisor is gone")
 
@@ -149,6 +151,14 @@ def command_lines() -> Iterator[tuple[int, list[str]]]:
         with suppress(OSError):
             text = (folder / "cmdline").read_bytes().decode(errors="replace")
             yield int(folder.name), text.split("\0")
+
+
+def parent(pid: int) -> int:
+    """0 where it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def over(pid: int) -> bool:

@@ -65,7 +65,7 @@ def provider(at: Host) -> Iterator[None]:
         yield
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=60)
 
 
 @pytest.fixture

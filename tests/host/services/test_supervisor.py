@@ -20,7 +20,7 @@ from holdfast.host.services.declared import definition_of
 from tests.host.services.stage import SLEEP, Stage, over, python, stage, unit, until, words
 
 # Says when it is told to read again, and how.
-_HUP = (
+HUP = (
     "import signal, sys, time\n"
     "signal.signal(signal.SIGHUP, lambda *_: print('read again', flush=True))\n"
     "print('began', flush=True)\n"
@@ -110,23 +110,24 @@ def test_a_changed_definition_restarts_that_service_alone(services: Stage) -> No
 
 
 def test_a_reload_is_a_signal_and_nothing_more(services: Stage) -> None:
-    services.apply(unit("one", python(_HUP), reload="a"))
+    services.apply(unit("one", python(HUP), reload="a"))
     until(lambda: "began" in services.log("one"), "it began")
     pid = services.pid("one")
-    report = services.apply(unit("one", python(_HUP), reload="b"))
+    report = services.apply(unit("one", python(HUP), reload="b"))
     assert [r.operation.reason for r in report.results] == ["reload differs"]
     until(lambda: services.log("one") == "began\nread again\n", "it read again, once")
     assert services.pid("one") == pid
-    assert services.changes(unit("one", python(_HUP), reload="b")) == []
+    assert services.changes(unit("one", python(HUP), reload="b")) == []
 
 
 def test_a_process_that_began_after_a_reload_needs_none(services: Stage) -> None:
-    services.apply(unit("one", python(_HUP), reload="a"))
-    services.apply(unit("one", python(_HUP), reload="b"))
+    services.apply(unit("one", python(HUP), reload="a"))
+    until(lambda: "began" in services.log("one"), "it began")
+    services.apply(unit("one", python(HUP), reload="b"))
     first = services.pid("one")
     os.kill(first, signal.SIGKILL)
     until(lambda: services.restarted("one", first), "another process")
-    assert services.changes(unit("one", python(_HUP), reload="b")) == []
+    assert services.changes(unit("one", python(HUP), reload="b")) == []
 
 
 def test_one_stopped_by_hand_is_drift(services: Stage) -> None:
@@ -174,6 +175,13 @@ def test_one_that_did_not_hear_is_asked_again_by_the_next_supervisor(services: S
     assert services.log("one") == "began\nasked\nasked\nasked\n"
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that shows at once that it is of no use may take its time for that."""
+    monkeypatch.setattr(driver, "SETTLE_S", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_program_that_ends_at_once_is_a_failure_with_its_words(services: Stage) -> None:
     bad = unit("one", python("import sys; print('bad option: frob', file=sys.stderr); sys.exit(2)"))
     report = services.work(bad)
@@ -188,6 +196,7 @@ def test_a_program_that_is_not_there_is_a_failure(services: Stage) -> None:
     assert services.folder.running("one") is None
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("before", [(), ("/usr/bin/env", "--")], ids=["alone", "through another"])
 def test_a_program_of_ours_that_is_not_there_names_its_package(
     services: Stage, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
@@ -265,7 +274,8 @@ def test_two_passes_at_once_start_one_supervisor_and_one_program(services: Stage
         thread.join()
     assert len(got) == 6
     assert set(got) == {services.pid("one")}
-    assert len(services.supervisors()) == 1
+    # The others find that there is one, and end.
+    until(lambda: len(services.supervisors()) == 1, "one supervisor")
 
 
 def test_records_logs_and_definitions_are_for_root_alone(services: Stage) -> None:
@@ -277,9 +287,9 @@ def test_records_logs_and_definitions_are_for_root_alone(services: Stage) -> Non
 
 
 def test_a_log_is_cut_short_while_it_is_written(services: Stage) -> None:
-    services.apply(
-        unit("one", python("import time\nwhile True: print('x' * 99); time.sleep(.001)"))
-    )
+    # Each line in one piece, so that none begins with what is left of the one before.
+    lines = "import os, time\nwhile True: os.write(1, b'x' * 99 + b'\\n'); time.sleep(.001)"
+    services.apply(unit("one", python(lines)))
     until(lambda: len(services.log("one")) > 5000, "some output")
     assert log.shorten(services.root, "one", largest=4000)
     file = services.root / "var/log/holdfast/one.log"
@@ -341,15 +351,15 @@ def test_what_was_started_with_a_changed_file_is_restarted(services: Stage) -> N
 
 def test_a_file_that_a_reload_has_read_is_no_reason_for_a_restart(services: Stage) -> None:
     services.files = {"/etc/one.conf": b"old"}
-    services.apply(unit("one", python(_HUP), reload="a"))
+    services.apply(unit("one", python(HUP), reload="a"))
     until(lambda: "began" in services.log("one"), "it began")
     first = services.pid("one")
     services.files = {"/etc/one.conf": b"new"}
-    services.apply(unit("one", python(_HUP), reload="b"))
+    services.apply(unit("one", python(HUP), reload="b"))
     assert services.pid("one") == first
     os.kill(first, signal.SIGKILL)
     until(lambda: services.restarted("one", first), "another process")
-    assert services.changes(unit("one", python(_HUP), reload="b")) == []
+    assert services.changes(unit("one", python(HUP), reload="b")) == []
 
 
 def test_programs_end_when_everything_about_them_is_deleted(services: Stage) -> None:

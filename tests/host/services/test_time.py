@@ -145,8 +145,10 @@ def test_chrony_understands_its_file_and_gets_the_time_by_it(
     clean: Stage, time_server: str
 ) -> None:
     # The machine may not set the clock, which ends a chronyd that wants to: its start fails here.
+    # How that is said depends on which of systemd's starts of it was seen to fail.
     with pytest.raises(
-        AssertionError, match=r"it ended as soon as it was started|is (activating|failed)"
+        AssertionError,
+        match=r"it ended as soon as it was started|is (activating|failed)|RestartUnit .*failed",
     ):
         apply(ntp(f"{{provider: chrony, servers: [{time_server}]}}"))
     assert show("ActiveState", "chrony") in ("activating", "active", "failed")

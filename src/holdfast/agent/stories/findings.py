@@ -168,7 +168,7 @@ def _finding(paths: Paths, loaded: Loaded, view: View, key: Key, found: _Found) 
         past,
         claim,
         proof,
-        view.observed.unknown.get(key.kind, ""),
+        view.observed.why_unknown(key),
         found.identity,
         tuple(_masked(loaded, key)),
     )

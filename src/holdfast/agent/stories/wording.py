@@ -84,7 +84,7 @@ def _address(name: str, fields: Mapping[str, Any]) -> list[str]:
     words = ["address", address, rest]
     if fields.get("scope", "global") != "global":
         words += ["scope", fields["scope"]]
-    if fields.get("no_prefix_route"):
+    if fields.get("no_prefix_route") is True:
         words.append("noprefixroute")
     return words
 

@@ -24,12 +24,13 @@ from holdfast.engine.kinds.route import identity as route_identity
 from holdfast.engine.kinds.route import scope as route_scope
 from holdfast.engine.kinds.rule import RULE
 from holdfast.errors import DriverError
-from holdfast.host.netlink import address_codec, attributes, rule_codec
+from holdfast.host.netlink import address_codec, attributes, rule_codec, tags
 from holdfast.host.netlink.messages import HEADER
 from holdfast.host.netlink.multicast import RECEIVE_BUFFER, Lost, MulticastSocket
 from holdfast.host.netlink.route_codec import (
     DST_END,
     HEAD,
+    RTA_OIF,
     RTA_PRIORITY,
     RTA_TABLE,
     RTM_DELROUTE,
@@ -215,15 +216,24 @@ class NetlinkWatch:
 
     def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         """Of others' routes those alone that replaced one of ours, came beside one, have a leg with
-        one or leave room for one."""
+        one or leave room for one; and the kernel's own that somebody deleted."""
         if port in self._own or attributes.to_int(body[8:12]) & _CLONED:
             return
         tagged = protocol_of(body) == self._followed.tag
+        if gone and port and protocol_of(body) == tags.KERNEL and self._has_address(body):
+            yield Hint(ADDRESS.name, writer=self._writer(port))  # it may be that of its prefix
         if not body[1] and not tagged and body[4] == MAIN_TABLE:
             yield Hint(FACT, DEFAULT_ROUTE, writer=self._writer(port), gone=gone)
         identity = identity_of(body)
         if tagged or self._followed.holds(identity):
             yield Hint(ROUTE.name, None, identity, self._writer(port), gone, body, self._replaced)
+
+    def _has_address(self, body: bytes) -> bool:
+        """Is an address of ours on the link of a route?"""
+        index = attributes.to_int(attributes.parse(body, 12).get(RTA_OIF, b""))
+        dev = f" dev {self._links.name(index)}"
+        keys = self._followed.keys
+        return any(key.kind == ADDRESS.name and key.name.endswith(dev) for key in keys)
 
     def _neighbour(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         found = attributes.parse(body, 12)

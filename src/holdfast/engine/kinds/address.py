@@ -6,6 +6,14 @@ import ipaddress
 
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
 
+# Seen as `no_prefix_route` where it has one by right, and somebody deleted that route alone.
+LOST = "its route was deleted"
+
+
+def matches(field: str, desired: Value, seen: Value) -> bool:
+    """What is brought back is never a route that was lost."""
+    return desired == seen or (field == "no_prefix_route" and (desired, seen) == (LOST, False))
+
 
 def objection(wanted: Artifact, other: Artifact) -> str:
     """An address declared exclusive stands alone on its link; one prefix on two links leaves the
@@ -42,7 +50,8 @@ ADDRESS = ArtifactKind(
     name="address",
     identity="address and link; for IPv4 the prefix length too (the kernel keeps 10.0.0.1/24 and"
     " 10.0.0.1/16 side by side, but only one prefix length for an IPv6 address)",
-    fields=("prefix_length", "peer", "scope", "no_prefix_route"),
+    fields=("prefix_length", "peer", "scope", "no_prefix_route", "duplicate"),
+    surplus=("duplicate",),  # seen where the kernel's check found another with that address
     proof="the kernel tag IFA_PROTO; where the kernel has none (before 5.18), a claim",
     cleanup="deleted when tagged or claimed, re-read just before, and only if no other program's"
     " address or route would go with it",
@@ -50,6 +59,7 @@ ADDRESS = ArtifactKind(
     writer_field="protocol",
     after=("link",),
     immutable=lambda _seen, field, _desired: field in ("prefix_length", "peer"),
+    matches=matches,
     objection=objection,
 )
 

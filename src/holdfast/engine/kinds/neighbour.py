@@ -9,7 +9,8 @@ from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 NEIGHBOUR = ArtifactKind(
     name="neighbour",
     identity="address and link",
-    fields=("mac",),
+    fields=("mac", "state"),
+    surplus=("state",),  # seen where it is not permanent
     proof="the kernel tag NDA_PROTOCOL; where the kernel has none, a claim",
     cleanup="deleted when tagged or claimed, re-read just before",
     deletes_orphans=True,

@@ -51,6 +51,13 @@ class RouteTemplate:
     nexthops: tuple[Nexthop, ...] = ()  # one, or the ECMP legs in the order given
     prefsrc: str = ""
     mtu: int = 0
+    # What a route may say besides, as `ip` writes it ("advmss 1400"). None is made with it.
+    other: str = ""
+
+    @property
+    def aside(self) -> int:
+        """Not 0: the kernel keeps it beside others of the same destination and metric."""
+        return 0
 
 
 def template(
@@ -71,7 +78,7 @@ def template(
 
 def scope(shared: RouteTemplate) -> bytes:
     """What all routes of a template have in common of their identity."""
-    return struct.pack("!BIIB", shared.family, shared.table, shared.metric, 0)
+    return struct.pack("!BIIB", shared.family, shared.table, shared.metric, shared.aside)
 
 
 def pack_key(packed_destination: bytes, prefix_length: int) -> bytes:
@@ -108,6 +115,8 @@ def expand(shared: RouteTemplate, key: bytes) -> Artifact:
         "prefsrc": shared.prefsrc,
         "mtu": shared.mtu,
     }
+    if shared.other:
+        fields["other"] = shared.other
     return Artifact(route_key(prefix, shared.family, shared.table, shared.metric), fields)
 
 
@@ -153,6 +162,7 @@ def template_of(artifact: Artifact) -> tuple[RouteTemplate, bytes]:
         tuple(parse_nexthop(text) for text in fields["nexthops"]),
         fields["prefsrc"],
         fields["mtu"],
+        fields.get("other", ""),
     )
     return shared, key
 
@@ -205,7 +215,8 @@ def _without_dev(nexthop: str) -> str:
 ROUTE = ArtifactKind(
     name="route",
     identity="destination, table, metric",
-    fields=("type", "nexthops", "prefsrc", "mtu"),
+    fields=("type", "nexthops", "prefsrc", "mtu", "other"),
+    surplus=("other",),
     proof="the kernel tag rtm_protocol, which also guards the delete; a claim where it was adopted",
     cleanup="deleted when tagged: the delete names protocol, metric, type and nexthops, so the"
     " kernel itself refuses to remove anything else",

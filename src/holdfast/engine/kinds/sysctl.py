@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 
+UNSET = ""  # of a setting that has no value before it is given one, and cannot be without one after
+
 SYSCTL = ArtifactKind(
     name="sysctl",
     identity="key, with dots",
@@ -13,6 +15,7 @@ SYSCTL = ArtifactKind(
     deletes_orphans=False,
     after=("link",),
     setting=True,
+    restores=lambda before: before["value"] != UNSET,
     matches=lambda _field, desired, seen: str(desired).split() == str(seen).split(),
 )
 

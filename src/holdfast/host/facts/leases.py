@@ -216,7 +216,10 @@ def _addresses6(said: _Said) -> Iterator[IPv6Interface]:
 
 
 def _prefixes(said: _Said) -> Iterator[IPv6Network]:
-    for name in _numbered(said, "dhcp6_ia_pd", "_prefix"):
+    """Last those that are valid still and not to be used any more: a server that renumbers gives
+    them without a preferred lifetime, beside the new one (RFC 8415)."""
+    names = _numbered(said, "dhcp6_ia_pd", "_prefix")
+    for name in sorted(names, key=lambda name: said.number(f"{name}_pltime") == 0):
         length = said.number(f"{name}_length")
         address = _address(said.get(name), 6)
         if address is None or length is None or not said.lasts(f"{name}_vltime"):

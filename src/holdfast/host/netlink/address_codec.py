@@ -13,13 +13,15 @@ from holdfast.engine.kinds.address import address
 from holdfast.host.netlink import attributes
 
 RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
-_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS, _IFA_PROTO = 1, 2, 8, 11
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS, _IFA_RT_PRIORITY, _IFA_PROTO = 1, 2, 8, 9, 11
 SECONDARY, TENTATIVE, PERMANENT, NO_PREFIX_ROUTE = 0x01, 0x40, 0x80, 0x200
+DAD_FAILED = 0x08
 
 _HEADER = struct.Struct("=BBBBI")
 _SCOPES = {"global": 0, "site": 200, "link": 253, "host": 254, "nowhere": 255}
 _SCOPE_NAMES = {number: name for name, number in _SCOPES.items()}
 _FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+FAMILIES = frozenset(map(int, _FAMILY.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class SeenAddress:
     scope: str
     flags: int
     protocol: int
+    metric: int  # of the route to its prefix; 0: the kernel's choice
     body: bytes
 
     @property
@@ -63,6 +66,9 @@ def decode(body: bytes, dev: str, vrf: int = 0) -> SeenAddress:
         vrf=vrf,
     )
     fields = {**artifact.fields, "protocol": protocol}
+    if version == 6 and flags & DAD_FAILED:
+        # The kernel keeps it, uses it for nothing, and does not check it again.
+        fields["duplicate"] = "another machine on the link has it"
     if near != far:
         # A point-to-point address. IPv4 keeps it beside one without a peer, so it is another
         # object; IPv6 allows only one of the two, so it holds the same identity.
@@ -82,6 +88,7 @@ def decode(body: bytes, dev: str, vrf: int = 0) -> SeenAddress:
         scope=scope,
         flags=flags,
         protocol=protocol,
+        metric=attributes.to_int(found.get(_IFA_RT_PRIORITY, b"")),
         body=body,
     )
 
@@ -92,7 +99,7 @@ def encode(fields: Fields, index: int, tag: int) -> bytes:
     header = _HEADER.pack(
         _FAMILY[ip.version], fields["prefix_length"], 0, _SCOPES[str(fields["scope"])], index
     )
-    flags = NO_PREFIX_ROUTE if fields["no_prefix_route"] else 0
+    flags = NO_PREFIX_ROUTE if fields["no_prefix_route"] is True else 0
     return (
         header
         + attributes.attribute(_IFA_LOCAL, ip.packed)
@@ -106,7 +113,7 @@ def rebuild(seen: SeenAddress, fields: Fields, tag: int) -> bytes:
     """An address as it was seen (label, broadcast, lifetimes), but with the fields declared."""
     family, _prefix_length, low_flags, _scope, index = _HEADER.unpack_from(seen.body)
     flags = seen.flags & ~NO_PREFIX_ROUTE
-    if fields["no_prefix_route"]:
+    if fields["no_prefix_route"] is True:
         flags |= NO_PREFIX_ROUTE
     kept: Mapping[int, bytes] = {
         **attributes.parse(seen.body, 8),

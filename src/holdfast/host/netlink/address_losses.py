@@ -18,25 +18,31 @@ from holdfast.host.netlink.address_codec import (
     TENTATIVE,
     SeenAddress,
 )
+from holdfast.host.netlink.link_codec import IFF_UP
 from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
 from holdfast.host.netlink.side_effects import IsOurs
 from holdfast.host.netlink.socket import NetlinkSocket
 
 Losses = dict[Key, list[str]]
+_IFF_LOOPBACK = 8
 
 
 @dataclass(frozen=True, slots=True)
 class LinkPlace:
     name: str
     vrf_table: int  # 0: the link belongs to no VRF
+    connects: bool  # to neighbours: it is up, and no loopback
 
 
 def read_places(sock: NetlinkSocket) -> dict[int, LinkPlace]:
     places = {}
     for body in dump_links(sock):
         found = attributes.parse(body, 16)
+        flags = attributes.to_int(body[8:12])
         places[attributes.to_int(body[4:8])] = LinkPlace(
-            attributes.to_text(found[IFLA_IFNAME]), link_types.vrf_table(found)
+            attributes.to_text(found[IFLA_IFNAME]),
+            link_types.vrf_table(found),
+            connects=flags & (IFF_UP | _IFF_LOOPBACK) == IFF_UP,
         )
     return places
 

@@ -32,7 +32,8 @@ class AddressReader:
         known: dict[tuple[bytes, LinkPlace], SeenAddress] = {}
         for body in bodies:
             place = places.get(attributes.to_int(body[4:8]))
-            if place is None:
+            # Some machines have addresses of other families (Phonet, MCTP), which say other things.
+            if place is None or body[0] not in address_codec.FAMILIES:
                 continue
             address = self._known.get((body, place))
             if address is None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping, Sequence
 
+from holdfast.dataclass import replace
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.kinds.address import LOST
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host.netlink import address_codec, steps, tags
@@ -16,6 +18,7 @@ from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_NEWADDR, SeenAd
 from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace
 from holdfast.host.netlink.address_read import AddressReader
 from holdfast.host.netlink.link_codec import find_index
+from holdfast.host.netlink.prefix_routes import PrefixRoutes
 from holdfast.host.netlink.socket import CREATE, EXCL, REPLACE, NetlinkError, NetlinkSocket, Request
 
 _GONE = (errno.EADDRNOTAVAIL, errno.ENODEV)
@@ -41,6 +44,8 @@ class AddressDriver:
         for address in own:
             if address.key in scope.keys and scope.ending(address.artifact):
                 losses |= self._losses(everything, places).of([address])
+        declared = [address for address in own if address.key in scope.keys]
+        lost = PrefixRoutes(self._sock, everything, places).lost(declared) if declared else ()
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
             relevant = (
@@ -51,9 +56,12 @@ class AddressDriver:
             # What others have may speak against what is wanted; loopback and link-local never do.
             if not relevant and address.scope in ("host", "link"):
                 continue
+            artifact = address.artifact
+            if address.key in lost:
+                artifact = replace(artifact, fields={**artifact.fields, "no_prefix_route": LOST})
             sightings.setdefault(address.key, []).append(
                 Sighting(
-                    address.artifact,
+                    artifact,
                     tag=tags.tag_text(address.protocol, self._tag),
                     holder=tags.holder_text(address.protocol, self._tag, address=True),
                     bystanders=tuple(losses.get(address.key, ())),
@@ -153,11 +161,19 @@ class AddressDriver:
         seen = _find(everything, artifact.key)
         if seen is None:
             return self._create(operation, artifact)
+        if [change.before for change in operation.changes] == [LOST]:
+            departures = self._departures(operation, seen)
+            if departures:
+                return steps.changed(operation, departures)
+            problem = PrefixRoutes(self._sock, everything, places).put_back(seen)
+            return steps.failed(operation, str(problem)) if problem else steps.done(operation)
         losses = self._losses(everything, places)
         body = address_codec.rebuild(seen, artifact.fields, self._tag)
         # The kernel's replace changes the flags of an IPv6 address, but neither a prefix length
-        # nor anything of an IPv4 address; those need the address out of the way.
-        if seen.version == 6 and artifact.fields["prefix_length"] == seen.prefix_length:
+        # nor anything of an IPv4 address; those need the address out of the way. And it checks for
+        # duplicates only what is new.
+        same_length = artifact.fields["prefix_length"] == seen.prefix_length
+        if seen.version == 6 and same_length and "duplicate" not in seen.artifact.fields:
             refusal = self._refusal(operation, seen, losses, only_prefix_route=True)
             error = refusal or steps.send(self._sock, RTM_NEWADDR, REPLACE, body)
             if isinstance(error, NetlinkError):
@@ -195,7 +211,10 @@ class AddressDriver:
         return None
 
     def _departures(self, operation: Operation, seen: SeenAddress) -> list[str]:
-        return steps.departures(steps.planned_for(operation, self._tag), seen.artifact.fields)
+        expected = steps.planned_for(operation, self._tag)
+        # What was lost is a route: of the address itself that says nothing.
+        kept = {name: value for name, value in expected.items() if value != LOST}
+        return steps.departures(kept, seen.artifact.fields)
 
     def _remove(self, seen: SeenAddress) -> NetlinkError | None:
         error = steps.send(self._sock, RTM_DELADDR, 0, address_codec.delete_body(seen))

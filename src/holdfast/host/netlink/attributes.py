@@ -53,4 +53,5 @@ def to_int(value: bytes) -> int:
 
 
 def to_text(value: bytes) -> str:
-    return value.rstrip(b"\0").decode(errors="replace")
+    """What is not UTF-8 stays different: links may have any bytes for their names."""
+    return value.rstrip(b"\0").decode(errors="backslashreplace")

@@ -83,8 +83,10 @@ def kind_of(link: dict[int, bytes]) -> str:
 
 
 def vrf_table(link: dict[int, bytes]) -> int:
-    """The table of the VRF that a link belongs to; 0 where it belongs to none."""
+    """The table of the VRF that a link is or belongs to; 0 where there is none."""
     info = attributes.parse(link.get(IFLA_LINKINFO, b""))
+    if attributes.to_text(info.get(INFO_KIND, b"")) == "vrf":
+        return attributes.to_int(attributes.parse(info.get(INFO_DATA, b"")).get(_VRF_TABLE, b""))
     if attributes.to_text(info.get(INFO_SLAVE_KIND, b"")) != "vrf":
         return 0
     return attributes.to_int(attributes.parse(info.get(INFO_SLAVE_DATA, b"")).get(_VRF_TABLE, b""))

@@ -200,7 +200,20 @@ class LinkDriver:
             # Found out only by the create, when the old pair would be gone.
             return steps.failed(operation, f"the peer cannot be made: there is a link {peer}")
         removed = self._delete(operation, artifact)
-        return self._create(operation, artifact) if removed.ok else removed
+        if not removed.ok:
+            return removed
+        try:
+            made = self._create(operation, artifact)
+            if made.ok or self._find(artifact.key.name) is not None:
+                return made
+            (failure,) = made.failures
+            why = failure.error
+        except DriverError as error:
+            why = str(error)
+        # What is wrong with the new one the kernel says only once the old one is gone.
+        back = self._create(operation, steps.before(operation))
+        fate = "the old one was put back" if back.ok else "and the old one could not be put back"
+        return steps.failed(operation, f"{why}; {fate}")
 
     def _lost_with_link(self, name: str, links: Links) -> list[str]:
         return link_losses.lost_with_link(self._sock, links, name, self._tag, self._is_ours)

@@ -169,7 +169,10 @@ def _decode(body: bytes, dev: str) -> _Seen:
     ip = ipaddress.ip_address(found[_NDA_DST])
     protocol = attributes.to_int(found.get(_NDA_PROTOCOL, b""))
     artifact = neighbour(ip, dev, found.get(_NDA_LLADDR, b"").hex(":"))
-    artifact = replace(artifact, fields={**artifact.fields, "protocol": protocol})
+    fields = {**artifact.fields, "protocol": protocol}
+    if not state & _NUD_PERMANENT:
+        fields["state"] = "noarp" if state & _NUD_NOARP else "passing"
+    artifact = replace(artifact, fields=fields)
     # A routing daemon's entry (extern_learn, managed) may be in a passing state, yet is declared.
     managed = attributes.to_int(found.get(_NDA_FLAGS_EXT, b""))
     declared = bool(state & (_NUD_PERMANENT | _NUD_NOARP) or flags & _NTF_EXT_LEARNED or managed)

@@ -26,7 +26,7 @@ NEXTHOP = struct.Struct("=HBBI")
 RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_PREFSRC = 1, 2, 4, 5, 6, 7
 RTA_METRICS, RTA_MULTIPATH, RTA_CACHEINFO, RTA_TABLE, RTA_VIA = 8, 9, 12, 15, 18
 RTA_PREF, RTA_NH_ID = 20, 30
-RTAX_MTU = 2
+RTAX_LOCK, RTAX_MTU = 1, 2
 
 ONLINK = 4
 _SCOPE_UNIVERSE, _SCOPE_LINK, _SCOPE_NOWHERE = 0, 253, 255
@@ -64,6 +64,10 @@ class OddTemplate(RouteTemplate):
     tos: int = 0
     source: bytes = b""  # IPv6: prefix length, then address
     nhid: int = 0
+
+    @property
+    def aside(self) -> int:
+        return self.tos or bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,16 +16,20 @@ from holdfast.host.netlink.route_codec import (
     HEAD,
     NEXTHOP,
     ONLINK,
+    RTA_CACHEINFO,
+    RTA_DST,
     RTA_GATEWAY,
     RTA_METRICS,
     RTA_MULTIPATH,
     RTA_NH_ID,
     RTA_OIF,
+    RTA_PREF,
     RTA_PREFSRC,
     RTA_PRIORITY,
     RTA_SRC,
     RTA_TABLE,
     RTA_VIA,
+    RTAX_LOCK,
     RTAX_MTU,
     RTMSG,
     TYPES,
@@ -33,6 +37,19 @@ from holdfast.host.netlink.route_codec import (
     address_text,
 )
 
+_METRICS = {
+    3: "window", 4: "rtt", 5: "rttvar", 6: "ssthresh", 7: "cwnd", 8: "advmss", 9: "reordering",
+    10: "hoplimit", 11: "initcwnd", 12: "features", 13: "rto_min", 14: "initrwnd", 15: "quickack",
+    16: "congctl", 17: "fastopen_no_cookie",
+}  # fmt: skip
+_NAMES = {11: "realm", 21: "encap type", 22: "encap", 26: "ttl-propagate"}
+_KNOWN = frozenset(
+    {
+        RTA_DST, RTA_SRC, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_PREFSRC, RTA_METRICS,
+        RTA_MULTIPATH, RTA_CACHEINFO, RTA_TABLE, RTA_VIA, RTA_PREF, RTA_NH_ID,
+    }
+)  # fmt: skip
+_EXPIRES = slice(8, 12)  # of RTA_CACHEINFO
 _PRIORITY_HEADER = attributes.u32(RTA_PRIORITY, 0)[:4]
 _STEADY_FLAGS = frozenset(flags.to_bytes(4, sys.byteorder) for flags in (0, ONLINK))
 
@@ -180,6 +197,7 @@ class Reader:
             () if family == 6 and type_name in _NOWHERE else self._nexthops(found, flags),
             address_text(found[RTA_PREFSRC]) if RTA_PREFSRC in found else "",
             attributes.to_int(attributes.parse(found.get(RTA_METRICS, b"")).get(RTAX_MTU, b"")),
+            " ".join(_other(found)),
         )
         nhid = attributes.to_int(found.get(RTA_NH_ID, b""))
         if not (tos or source_length or nhid):
@@ -193,6 +211,7 @@ class Reader:
             shared.nexthops,
             shared.prefsrc,
             shared.mtu,
+            shared.other,
             tos,
             source,
             nhid,
@@ -220,6 +239,27 @@ class Reader:
             weight,
             bool(flags & ONLINK),
         )
+
+
+def _other(found: Mapping[int, bytes]) -> Iterator[str]:
+    """What a route says besides what a declared one can, as `ip` would."""
+    for kind, value in sorted(attributes.parse(found.get(RTA_METRICS, b"")).items()):
+        if kind == RTAX_LOCK:
+            yield f"lock {attributes.to_int(value):#x}"
+        elif kind != RTAX_MTU:
+            yield f"{_METRICS.get(kind, f'metric {kind}')} {attributes.to_int(value)}"
+    if any(found.get(RTA_CACHEINFO, b"")[_EXPIRES]):
+        yield "expires"  # another number each time it is looked at
+    if any(found.get(RTA_PREF, b"")):
+        yield f"pref {attributes.to_int(found[RTA_PREF])}"
+    legs = found.get(RTA_MULTIPATH, b"")
+    said = [found]
+    for offset in _leg_offsets(legs, 0, len(legs)):
+        length = attributes.to_int(legs[offset : offset + 2])
+        said.append(attributes.parse(legs[offset + 8 : offset + length]))
+    for kind, value in sorted(item for one in said for item in one.items()):
+        if kind not in _KNOWN:
+            yield f"{_NAMES.get(kind, f'attribute {kind}')} {value.hex()}"
 
 
 _NOWHERE = frozenset({"blackhole", "unreachable", "prohibit", "throw"})

@@ -61,6 +61,7 @@ def target_of(operation: Operation, tag: int) -> Target:
             shared.nexthops,
             shared.prefsrc,
             shared.mtu,
+            shared.other,
             nhid=int(str(fields["nhid"])),
         )
     return Target(shared, [key], int(str(fields.get("protocol", tag))))

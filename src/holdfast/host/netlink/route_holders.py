@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from holdfast.engine.artifact import Artifact, Value
+from holdfast.engine.artifact import Artifact, Batch, Value
 from holdfast.engine.claim import Claim
-from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, scope
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, RouteTemplate, expand, scope
 from holdfast.engine.observed import Sighting
-from holdfast.host.netlink.route_codec import OddTemplate
+from holdfast.host.netlink.route_codec import DEFAULT_KEY, OddTemplate
 from holdfast.host.netlink.route_decode import keys_of, pick, protocol_of, select, settle
+from holdfast.host.netlink.route_point import FEW, look_at
 from holdfast.host.netlink.route_read import dump_routes, dump_runs
 from holdfast.host.netlink.route_shared import SharedRoutes
 from holdfast.host.netlink.route_sighting import RouteSighting
@@ -89,6 +90,26 @@ def find_routes_to(sock: NetlinkSocket, keys: Collection[bytes], seen: RouteSigh
                 found.append(_sighting(route, key, protocol_of(body)))
 
 
+def find_hidden(
+    sock: NetlinkSocket, batches: Iterable[Batch], seen: RouteSighting
+) -> Iterator[tuple[bytes, Sighting]]:
+    """Others' default routes in front of ours, in the main table. Of other destinations each would
+    be a look of its own, and IPv6 has none in front, only legs beside. Default routes are declared
+    by themselves, not in long lists."""
+    for batch in batches:
+        shared: RouteTemplate = batch.template
+        if (shared.family, shared.table) != (4, MAIN_TABLE) or len(batch) > FEW:
+            continue
+        if DEFAULT_KEY[4] not in batch.keys:
+            continue
+        body = look_at(sock, MAIN_TABLE, DEFAULT_KEY[4]).body
+        if body is None or protocol_of(body) == seen.tag:
+            continue
+        found, key = seen.reader.read(body)
+        if scope(found) == batch.scope:
+            yield batch.scope + key, _sighting(found, key, protocol_of(body))
+
+
 def _met(
     others: list[bytes], family: int, scopes: Mapping[bytes, Sequence[Sequence[bytes]]]
 ) -> dict[bytes, set[bytes]]:
@@ -127,6 +148,6 @@ def _meant(sightings: Sequence[Sighting], claim: Claim | None) -> list[Sighting]
     exact = [
         s
         for s in same
-        if all(s.artifact.fields[name] == claim.fields.get(name) for name in ROUTE.fields)
+        if all(s.artifact.fields.get(name) == claim.fields.get(name) for name in ROUTE.fields)
     ]
     return (exact or same or list(sightings))[:1]

@@ -13,6 +13,7 @@ from holdfast.host.netlink import attributes
 from holdfast.host.netlink.route_codec import (
     ADDRESS_FAMILY,
     RTA_DST,
+    RTA_OIF,
     RTM_GETROUTE,
     RTMSG,
     TYPES,
@@ -39,13 +40,15 @@ class Point:
     body: bytes | None = None
 
 
-def look_at(sock: NetlinkSocket, table: int, key: bytes) -> Point:
-    """The route to a destination (a prefix, packed as a key) in a table."""
+def look_at(sock: NetlinkSocket, table: int, key: bytes, link: int = 0) -> Point:
+    """The route to a destination (a prefix, packed as a key) in a table. link: the index of the
+    one that it has to lead over."""
     family = 4 if len(key) == 5 else 6
     for address in _addresses(key):
         length = len(address) * 8
         header = RTMSG.pack(ADDRESS_FAMILY[family], length, 0, 0, 0, 0, 0, 0, _FLAGS[family])
         asked = header + attributes.attribute(RTA_DST, address)
+        asked += attributes.u32(RTA_OIF, link) if link else b""
         answer = sock.get(Request(RTM_GETROUTE, 0, asked))
         if isinstance(answer, NetlinkError):
             if not answer.errno:  # the kernel's answer was lost

@@ -44,7 +44,7 @@ def plan_legs(update: Update) -> Steps:
     kept = 0
     old_legs = update.old_legs or []
     doomed = list(old_legs)
-    if (old.type, old.prefsrc, old.mtu) == (new.type, new.prefsrc, new.mtu):
+    if _said(old) == _said(new):
         rest = iter(old_legs)
         for leg in update.new_legs:
             match = next((have for have in rest if _equal(leg, have)), None)
@@ -59,6 +59,11 @@ def plan_legs(update: Update) -> Steps:
     ):
         first += 1
     return Steps(wanted[:first], doomed, wanted[first:])
+
+
+def _said(shared: RouteTemplate) -> tuple[object, ...]:
+    """Of the route as a whole."""
+    return shared.type, shared.prefsrc, shared.mtu, shared.other
 
 
 def _equal(one: Leg, other: Leg) -> bool:

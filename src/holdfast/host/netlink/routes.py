@@ -13,19 +13,32 @@ from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, identify, 
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
+from holdfast.host.netlink import tentative
 from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.names import LinkNames, read_names
 from holdfast.host.netlink.route_codec import RTM_NEWROUTE, created
 from holdfast.host.netlink.route_decode import Reader, settle
 from holdfast.host.netlink.route_delete import delete_routes
-from holdfast.host.netlink.route_holders import Asked, find_holders, find_routes_to
+from holdfast.host.netlink.route_holders import (
+    Asked,
+    find_hidden,
+    find_holders,
+    find_routes_to,
+)
 from holdfast.host.netlink.route_read import Gateways, dump_runs, legs_of
 from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, SharedRoutes
 from holdfast.host.netlink.route_sighting import RouteSighting
 from holdfast.host.netlink.route_update import prepare
 from holdfast.host.netlink.route_update4 import update_aliases
 from holdfast.host.netlink.route_update6 import update_legs
-from holdfast.host.netlink.socket import BATCH_MESSAGES, CREATE, EXCL, REQUEST, NetlinkSocket
+from holdfast.host.netlink.socket import (
+    BATCH_MESSAGES,
+    CREATE,
+    EXCL,
+    REQUEST,
+    NetlinkSocket,
+    Request,
+)
 
 # Each table is two dumps; with more of them, one dump of all is cheaper.
 _TABLES_AT_ONCE = 64
@@ -46,17 +59,22 @@ class RouteDriver:
             find_routes_to(self._sock, scope.destinations, seen)
             return Observed(bulk={ROUTE.name: seen})
         batches = [batch for batch in scope.batches if batch.kind.name == ROUTE.name]
+        self._see(scope, batches, seen)
+        seen.hidden.update(find_hidden(self._sock, batches, seen))
+        return Observed(bulk={ROUTE.name: seen})
+
+    def _see(self, scope: Scope, batches: Sequence[Batch], seen: RouteSighting) -> None:
         claims = {
             b"".join(identify(claim.fields)): claim
             for key, claim in scope.claims.items()
             if key.kind == ROUTE.name
         }
         with_others = {identity: claim for identity, claim in claims.items() if _is_shared(claim)}
-        shared = SharedRoutes(with_others, batches, reader, names.indexes, self._tag)
+        shared = SharedRoutes(with_others, batches, seen.reader, seen.indexes, self._tag)
         tables = _tables(scope, batches, claims.values())
         dumped = {family: self._dump(family, tables) for family in (4, 6)}
         if not claims and seen.take_exact(batches, dumped):
-            return Observed(bulk={ROUTE.name: seen})
+            return
         for family, dump in dumped.items():
             settled = settle(dump.bodies(), family)
             seen.own.update(shared.own_parts(settled) if family == 6 else settled)
@@ -67,7 +85,6 @@ class RouteDriver:
             identity_scope, key = identify(claim.fields)
             asked.add(identity_scope, [key])
         find_holders(self._sock, asked, seen, shared, claims)
-        return Observed(bulk={ROUTE.name: seen})
 
     def _dump(self, family: int, tables: Iterable[int]) -> Dump:
         """What carries our tag."""
@@ -125,9 +142,15 @@ class RouteDriver:
             return _failed(operation, legs)
         shape = created(shared, legs, self._tag)
         requests = shape.requests(RTM_NEWROUTE, REQUEST | CREATE | EXCL, keys, BATCH_MESSAGES)
+        failed = self._sock.transact_blocks(requests, progress)
+        if failed and ":" in shared.prefsrc and tentative.passed(self._sock, shared.prefsrc):
+            left = sorted(failed)
+            bodies = shape.bodies(keys[index] for index in left)
+            again = [Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in bodies]
+            failed = {left[at]: error for at, error in self._sock.transact(again).items()}
         failures = tuple(
             Failure(expand(shared, keys[index]).key, error.text, error.errno == errno.EEXIST)
-            for index, error in sorted(self._sock.transact_blocks(requests, progress).items())
+            for index, error in sorted(failed.items())
         )
         return Result(operation, len(keys) - len(failures), failures)
 

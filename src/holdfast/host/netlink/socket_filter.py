@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from holdfast.dataclass import dataclass
+from holdfast.host.netlink import tags
 from holdfast.host.netlink.route_codec import HEAD, RTA_MULTIPATH, RTM_DELROUTE, RTM_NEWROUTE
 from holdfast.host.netlink.socket import EXCL
 
@@ -57,7 +58,8 @@ class Wanted:
     Routes: those with one of `protocols`; default routes, which facts are made of; new ones that
     replaced one or came beside one (the kernel says EXCL of all others, whatever was asked of it),
     which may be ours; and IPv6 ones with several legs, of which one may be ours, for the kernel
-    tells the protocol of one leg alone. Of those that go, the ones at `places`, which others hold.
+    tells the protocol of one leg alone. Of those that go, the ones at `places`, which others hold,
+    and the kernel's own that somebody deleted: others go with their address, which is told.
     Neighbours: those with one of `protocols`, and lasting ones; `neighbours` lets all through.
     """
 
@@ -93,6 +95,11 @@ def program(wanted: Wanted) -> bytes:
         _Step(_LOAD_BYTE, _FLAGS_HIGH),
         _Step(_IF_ANY_BIT, EXCL >> 8, "legs", "take"),
         "gone",
+        _Step(_LOAD_BYTE, _PROTOCOL),
+        _Step(_IF_EQUAL, tags.KERNEL, "", "places"),
+        _Step(_LOAD_WORD, _PORT),
+        _Step(_IF_EQUAL, 0, "", "take"),
+        "places",
         *_at(wanted.places),
         "legs",
         _Step(_LOAD_BYTE, _FAMILY),

@@ -53,14 +53,15 @@ class DropinDriver:
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == DROPIN.name}
         sightings = {}
+        unknown: dict[str | Key, str] = {}
         for key in sorted(wanted):
             try:
                 seen = self._look(parts(key)[0])
                 if seen is not None:
                     sightings[key] = (self._sighting(key, seen),)
             except (OSError, ValueError) as error:
-                raise DriverError(f"{key}: could not be read: {_words(error)}") from error
-        return Observed(sightings=sightings)
+                unknown[key] = f"{key}: could not be read: {_words(error)}"
+        return Observed(sightings=sightings, unknown=unknown)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]

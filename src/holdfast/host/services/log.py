@@ -29,6 +29,14 @@ def open_log(root: Path, name: str) -> int:
         return found
 
 
+def open_or_nothing(root: Path, name: str) -> int:
+    """As open_log; /dev/null where that cannot be: a log that cannot be kept stops no program."""
+    try:
+        return open_log(root, name)
+    except (OSError, ValueError):
+        return os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+
+
 def shorten(root: Path, name: str, largest: int = LARGEST) -> bool:
     """Moves what a log holds to NAME.log.1 once it is too long. What is written between the two
     steps is lost."""
@@ -47,6 +55,15 @@ def shorten(root: Path, name: str, largest: int = LARGEST) -> bool:
             os.close(opened)
         return True
     return False
+
+
+def shorten_removed(root: Path, name: str, pid: int, largest: int = LARGEST) -> None:
+    """Empties a log that somebody deleted and the program still writes to: nobody can read it, but
+    it would take the disk all the same."""
+    stream = f"/proc/{pid}/fd/2"
+    removed = f"{root.resolve()}{LOGS}/{name}.log (deleted)"
+    if os.readlink(stream) == removed and os.stat(stream).st_size > largest:  # noqa: PTH115, PTH116
+        os.truncate(stream, 0)
 
 
 def last_lines(root: Path, name: str, since: int = 0, count: int = 4) -> str:

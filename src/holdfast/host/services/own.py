@@ -90,6 +90,8 @@ def _seen(definition: Definition | None, running: Running | None, supervised: bo
     try:
         if processes.network(running.process.pid) != processes.network():
             active = ELSEWHERE
+    except (FileNotFoundError, ProcessLookupError):
+        return Seen(definition.mark, definition.unit, False, definition.reload)  # it ended just now
     except OSError as error:
         raise DriverError(f"process {running.process.pid}: {error}") from error
     return Seen(definition.mark, unit, active, running.reload)

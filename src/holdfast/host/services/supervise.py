@@ -68,7 +68,9 @@ class Desk:
                 caller.send(json.dumps(words).encode())
             caller.close()
 
-        if what == "ensure":
+        if self._supervisor.deposed():
+            caller.close()  # whoever asked finds the next one
+        elif what == "ensure":
             self._supervisor.ensure(name, answer)
         elif what == "remove":
             self._supervisor.remove(name, answer)
@@ -78,13 +80,14 @@ class Desk:
 
 def serve(root: Path, folder: int, ready: int) -> None:
     supervisor = Supervisor(root)
-    supervisor.gone = lambda: not os.fstat(folder).st_nlink
     # A path below the root may be longer than the 107 bytes an address can hold.
     address = f"/proc/self/fd/{folder}/{SOCKET}"
     with suppress(FileNotFoundError):
         os.unlink(SOCKET, dir_fd=folder)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address)
+        own = _socket(folder)
+        supervisor.deposed = lambda: _socket(folder) != own
         listener.setblocking(False)
         supervisor.adopt()
         listener.listen(16)
@@ -92,14 +95,26 @@ def serve(root: Path, folder: int, ready: int) -> None:
         _detach(supervisor)
         os.write(ready, b"!")
         os.close(ready)
-        while not supervisor.idle or (time.monotonic() < desk.leave_at and not supervisor.gone()):
+        while not supervisor.idle or (
+            time.monotonic() < desk.leave_at and not supervisor.deposed()
+        ):
             supervisor.turn(0.1 if supervisor.idle else PATIENCE_S)
+        if not supervisor.deposed():
+            os.unlink(SOCKET, dir_fd=folder)
+
+
+def _socket(folder: int) -> int:
+    """Which one is there under our name; 0 where none is."""
+    try:
+        return os.stat(SOCKET, dir_fd=folder, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _detach(supervisor: Supervisor) -> None:
     """Lets go of the streams of whoever started it; what Python has to say goes to the log."""
     nothing = os.open("/dev/null", os.O_RDWR)
-    journal = log.open_log(supervisor.root, JOURNAL)
+    journal = log.open_or_nothing(supervisor.root, JOURNAL)
     for standard, stream in ((nothing, 0), (journal, 1), (journal, 2)):
         os.dup2(standard, stream)
     os.close(nothing)
@@ -128,8 +143,6 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(root, folder, ready)
-    with suppress(FileNotFoundError):
-        os.unlink(SOCKET, dir_fd=folder)
     return 0
 
 

@@ -64,8 +64,9 @@ class Supervisor:
         self._by_pidfd: dict[int, Service] = {}
         self._handlers: dict[int, Callable[[], None]] = {}
         self._tick_at = clock() + TICK_S
-        # The folder of the definitions was deleted: nothing may be written there again.
-        self.gone: Callable[[], bool] = lambda: False
+        # Somebody deleted its socket, or the folder: what is there now, if anything, is another's.
+        self.deposed: Callable[[], bool] = lambda: False
+        self._abdicated = False
 
     # What others are told and ask.
 
@@ -83,7 +84,7 @@ class Supervisor:
             try:
                 running = self.folder.running(name)
                 definition = self.folder.definition(name)
-            except ValueError as error:
+            except (OSError, ValueError) as error:
                 self.say(f"{name}: {error}")
                 continue
             if running is None:
@@ -116,8 +117,12 @@ class Supervisor:
             service.answers.append(answer)
             self._stop(service)
         else:
-            self._reload(service, running, definition)
-            answer({"pid": running.process.pid})
+            try:
+                self._reload(service, running, definition)
+            except OSError as error:
+                answer({"error": f"what it was told cannot be recorded: {error.strerror}"})
+            else:
+                answer({"pid": running.process.pid})
 
     def remove(self, name: str, answer: Answer) -> None:
         """The program ends, and is forgotten."""
@@ -162,7 +167,7 @@ class Supervisor:
 
     def say(self, text: str) -> None:
         line = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n"
-        if self.gone():
+        if self.deposed():
             return
         with suppress(OSError, ValueError):
             journal = log.open_log(self.root, JOURNAL)
@@ -172,20 +177,50 @@ class Supervisor:
                 os.close(journal)
 
     def _tick(self) -> None:
+        if self.deposed():
+            if not self._abdicated:
+                self._abdicate()
+            return
         for name in (JOURNAL, *self.services):
             with suppress(OSError, ValueError):
                 log.shorten(self.root, name)
         for service in list(self.services.values()):
+            if service.running is not None:
+                with suppress(OSError):
+                    log.shorten_removed(self.root, service.name, service.running.process.pid)
             # Nobody would find it again: a program without a definition may not go on.
             if service.wanted and not self._defined(service.name):
                 self.say(f"{service.name}: its definition was removed")
                 self.remove(service.name, lambda _answer: None)
+
+    def _abdicate(self) -> None:
+        """What is on record the next one takes over; the rest nobody would find again."""
+        self._abdicated = True
+        for service in list(self.services.values()):
+            running = service.running
+            if running is None:
+                self._gone(service)
+            elif service.stopping:
+                service.wanted = False
+            elif self._on_record(service.name, running):
+                self._let_go(service)
+                self._gone(service)
+            else:
+                service.wanted = False
+                self._stop(service)
 
     def _defined(self, name: str) -> bool:
         try:
             return self.folder.definition(name) is not None
         except (OSError, ValueError):
             return True  # there is something, if nothing of use
+
+    def _on_record(self, name: str, running: Running) -> bool:
+        try:
+            found = self.folder.running(name)
+        except (OSError, ValueError):
+            return False
+        return found is not None and found.process == running.process
 
     # One program.
 
@@ -216,14 +251,14 @@ class Supervisor:
         label = self._label(service.name, definition.mark)
         service.began = self._clock()
         try:
-            output = log.open_log(self.root, service.name)
+            output = log.open_or_nothing(self.root, service.name)
             try:
                 process = program.start(definition, label, output, record)
             finally:
                 os.close(output)
             self._hold(service, running(process), os.pidfd_open(process.pid), child=True)
         except (OSError, ValueError) as error:
-            self.folder.forget_process(service.name)
+            self._forget_process(service.name)
             words = (error.strerror if isinstance(error, OSError) else "") or str(error)
             wait = service.backoff.after(0.0)
             service.again = self._clock() + wait
@@ -263,8 +298,9 @@ class Supervisor:
         if running.reload == definition.reload:
             return
         self._signal(service, signal.SIGHUP)
-        service.running = replace(running, reload=definition.reload)
-        self.folder.record(service.name, service.running)
+        told = replace(running, reload=definition.reload)
+        self.folder.record(service.name, told)
+        service.running = told
         self.say(f"{service.name}: told to read its files again")
 
     def _stop(self, service: Service) -> None:
@@ -294,10 +330,7 @@ class Supervisor:
         if service.child:
             status = os.waitpid(running.process.pid, 0)[1]
             how = f"ended with {_status(os.waitstatus_to_exitcode(status))}"
-        self._by_pidfd.pop(service.pidfd, None)
-        self._poll.unregister(service.pidfd)
-        os.close(service.pidfd)
-        service.running, service.pidfd = None, -1
+        self._let_go(service)
         asked, service.stopping = service.stopping, False
         service.ask_at = service.kill_at = 0.0
         self._bury(service.name, running)
@@ -312,20 +345,39 @@ class Supervisor:
             service.again = self._clock() + wait
             self.say(f"{service.name}: {how}; starts again in {wait:.1f} s")
 
+    def _let_go(self, service: Service) -> None:
+        self._by_pidfd.pop(service.pidfd, None)
+        self._poll.unregister(service.pidfd)
+        os.close(service.pidfd)
+        service.running, service.pidfd = None, -1
+
     def _bury(self, name: str, running: Running) -> None:
         strays = processes.end_strays(self._label(name, running.mark), running.process)
         if strays:
             self.say(f"{name}: ended what it left behind: {', '.join(map(str, strays))}")
-        self.folder.forget_process(name)
+        self._forget_process(name)
+
+    def _forget_process(self, name: str) -> None:
+        # A record that stays is of a process that is seen to be over.
+        if not self.deposed():
+            with suppress(OSError):
+                self.folder.forget_process(name)
 
     def _label(self, name: str, mark: str) -> str:
         """Of no other service of this root, and of none of another root."""
         return f"{self.root}:{name}:{mark}"
 
     def _gone(self, service: Service) -> None:
-        self.folder.forget(service.name)
+        said: dict[str, object] = {}
+        if self.deposed():
+            said = {"error": "the socket of the supervisor was deleted, so it ends"}
+        else:
+            try:
+                self.folder.forget(service.name)
+            except OSError as error:
+                said = {"error": f"its definition cannot be removed: {error.strerror}"}
         self.services.pop(service.name, None)
-        self._reply(service, {})
+        self._reply(service, said)
 
     def _reply(self, service: Service, said: dict[str, object]) -> None:
         answers, service.answers = service.answers, []

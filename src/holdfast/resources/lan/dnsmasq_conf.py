@@ -25,6 +25,7 @@ UPSTREAM, SERVERS = f"{FOLDER}/upstream", f"{FOLDER}/servers"
 STATE = "/var/lib/holdfast"
 LEASES = f"{STATE}/dnsmasq.leases"
 HEAD = "# Holdfast wrote this file and will write it again.\n"
+_LEASES_MAX = 100_000  # some 30 MB, should somebody on a link go on asking for more
 _MODES = {"stateless": ",ra-stateless", "ra-only": ",ra-only", "stateful": ""}
 
 
@@ -90,6 +91,9 @@ def _dns(lan: Lan, site: Site) -> Iterator[str]:
 
 def _dhcp(lan: Lan, site: Site) -> Iterator[str]:
     yield f"dhcp-leasefile={quoted(site.under(LEASES))}"
+    # Without it clients beyond the first 1000 are refused, however large the ranges. The same for
+    # all: one more reservation must not restart it.
+    yield f"dhcp-lease-max={_LEASES_MAX}"
     if any(getattr(scope.spec, "authoritative", False) for scope in lan.scopes):
         yield "dhcp-authoritative"
     if any(scope.kind == "IPv6DHCPScope" for scope in lan.scopes):

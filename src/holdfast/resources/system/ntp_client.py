@@ -22,7 +22,8 @@ TIMESYNCD = "systemd-timesyncd"
 _DROPIN = "/etc/systemd/timesyncd.conf.d/holdfast.conf"
 _CHRONYD = "/usr/sbin/chronyd"
 _CHRONY_CONF = "/etc/holdfast/chrony.conf"
-_CHRONY_STATE = "/var/lib/holdfast/chrony"
+# Beside the state of Holdfast itself, which is closed to the user that chronyd becomes.
+_CHRONY_STATE = "/var/lib/holdfast-chrony"
 _CHRONY_RUN = "/run/holdfast/chrony"
 _HEAD = "# Holdfast wrote this file for {} and will write it again.\n"
 
