@@ -18,6 +18,8 @@ DEV := $(VENV)/dev.stamp
 BUILD := .build
 # A lane whose machine lacks a program has said so and exits with 69: a failure for CI alone.
 OR_LACKING := || { [[ $$? == 69 && $${CI:-} != true ]]; }
+# One more than there are cores: half of the time a test waits for a daemon, a lease or a timer.
+WORKERS := $(shell echo $$(($$(nproc) + 1)))
 # The tests of a lane, by the files that have any: to collect the others takes long in a guest.
 MARKED = -p no:cacheprovider -m $(1) $$(grep -rl 'mark\.$(1)' tests --include='test_*.py' | sort)
 
@@ -35,7 +37,7 @@ test: $(DEV) bytecode packages-test ## set up, then run every lane
 
 .PHONY: test-host
 test-host: $(DEV) bytecode packages-test ## the host lane: everything, on the machine's own kernel
-	@PYTHONDONTWRITEBYTECODE= $(PYTEST) -n auto --dist worksteal
+	@PYTHONDONTWRITEBYTECODE= $(PYTEST) -n $(WORKERS) --dist worksteal
 
 .PHONY: test-uml
 test-uml: $(DEV) bytecode packages-test ## the uml lane: tests marked uml, under user-mode Linux

@@ -13,8 +13,14 @@ import pytest
 from tests import lanes
 from tests.namespace import Namespace, private_namespaces
 
+# How long an example takes is up to the machine.
+_PATIENT = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.register_profile("tests", _PATIENT)
+hypothesis.settings.load_profile("tests")
 # `make soak` runs the tests marked `soak` under this; they must not set max_examples themselves.
-hypothesis.settings.register_profile("soak", max_examples=5_000, deadline=None)
+hypothesis.settings.register_profile("soak", _PATIENT, max_examples=5_000)
 
 
 @pytest.fixture

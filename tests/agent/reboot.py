@@ -52,14 +52,13 @@ def main() -> int:
     with serve(Path("/"), _SERVED) as daemon:
         scene.until(lambda: converged(), "converged")
         if os.environ["HOLDFAST_BOOT"] == "1":
-            _KEPT.write_text(plain(settled(holdfast, machine)))
+            _KEPT.write_text(settled(holdfast, machine))
             holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "1h")
             assert plain(scene.state(holdfast, machine)) != _KEPT.read_text()
             return _REBOOT
-        said = daemon.said()
-        assert "was reverted: the machine was booted anew before it was confirmed" in said, said
-        assert "is on trial" not in said, said
-        found, before = plain(settled(holdfast, machine)), _KEPT.read_text()
+        daemon.wait_for("was reverted: the machine was booted anew before it was confirmed")
+        assert "is on trial" not in daemon.said(), daemon.said()
+        found, before = settled(holdfast, machine), _KEPT.read_text()
         for now, then in zip(found.splitlines(), before.splitlines(), strict=True):
             assert now == then, f"now: {now}\nthen: {then}"
     print("as before")
@@ -72,20 +71,8 @@ def converged() -> bool:
         return bool(newest) and newest[0].state == "converged" and ledger.waiting() is None
 
 
-def settled(holdfast: Holdfast, machine: Namespace) -> dict[str, Any]:
-    last: dict[str, Any] = {}
-
-    def same() -> bool:
-        nonlocal last
-        before, last = last, scene.state(holdfast, machine)
-        return plain_or_nothing(last) == plain_or_nothing(before)
-
-    scene.until(same, "nothing changes any more")
-    return last
-
-
-def plain_or_nothing(state: dict[str, Any]) -> str:
-    return plain(state) if state else ""
+def settled(holdfast: Holdfast, machine: Namespace) -> str:
+    return scene.settled(lambda: plain(scene.state(holdfast, machine)))
 
 
 if __name__ == "__main__":

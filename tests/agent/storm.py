@@ -6,12 +6,14 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
+from holdfast.engine.kinds.route import Nexthop, pack_key, template
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.names import read_names
-from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
+from holdfast.host.netlink.route_codec import Leg, created
+from holdfast.host.netlink.socket import CREATE, EXCL, REQUEST, NetlinkSocket, Request
 from tests.namespace import Namespace
 
 _NEW, _DELETE = 24, 25
@@ -80,6 +82,17 @@ class Storm:
             Request(kind, flags, header + attributes.attribute(_DST, _place(number)) + oif)
             for number in numbers
         )
+
+
+def flood(net: str) -> None:
+    """Routes with our tag, so that a daemon would hear of each, come and go; over so many legs in a
+    network that is on a link that a few of them take all that the kernel keeps for somebody."""
+    legs = [Leg(Nexthop(f"{net}{number}"), 0) for number in range(2, 252)]
+    keys = [pack_key(bytes((172, 16, number, 0)), 24) for number in range(100)]
+    shape = created(template(4), legs, 72)
+    with closing(NetlinkSocket()) as sock:
+        for kind, flags in ((_NEW, REQUEST | CREATE | EXCL), (_DELETE, REQUEST)):
+            assert not sock.transact_blocks(shape.requests(kind, flags, keys, 10))
 
 
 def _place(number: int) -> bytes:

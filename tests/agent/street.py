@@ -78,12 +78,12 @@ class Street:
             while True:
                 self.datagrams.recv(64)
 
-    def way(self) -> str:
+    def way(self, wait: float = LONG) -> str:
         """Over which provider a new flow goes; "" where it does not arrive."""
         self.drain()
         self.send()
         with suppress(TimeoutError):
-            return self.arrival(0.2)[1]
+            return self.arrival(wait)[1]
         return ""
 
     def connect(self) -> Flow:

@@ -30,17 +30,7 @@ def router(holdfast: Holdfast, netns: Namespace) -> Iterator[Namespace]:
 
 
 def settled(holdfast: Holdfast, router: Namespace) -> dict[str, object]:
-    """The state, once it stays so."""
-    last: dict[str, object] = {}
-
-    def same() -> bool:
-        nonlocal last
-        now = scene.state(holdfast, router)
-        last, before = now, last
-        return now == before
-
-    scene.until(same, "nothing changes any more")
-    return last
+    return scene.settled(lambda: scene.state(holdfast, router))
 
 
 def test_nobody_confirms(holdfast: Holdfast, router: Namespace) -> None:
@@ -48,7 +38,7 @@ def test_nobody_confirms(holdfast: Holdfast, router: Namespace) -> None:
     with serve(holdfast.root, served) as daemon:
         daemon.wait_for("read: ")
         before = settled(holdfast, router)
-        holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "6s")
+        holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "15s")
         daemon.wait_for("is on trial")
         # What drifts meanwhile is repaired, by what the candidate says.
         router.ip("route del 10.6.0.0/16")
@@ -105,7 +95,7 @@ def test_daemon_killed(holdfast: Holdfast, router: Namespace, late: bool) -> Non
     with serve(holdfast.root, served) as daemon:
         daemon.wait_for("read: ")
         before = settled(holdfast, router)
-        within = "2s" if late else "8s"
+        within = "8s" if late else "30s"
         holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", within)
         daemon.signal(signal.SIGKILL)
         scene.kill(scene.keepers(holdfast.root))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sqlite3
@@ -54,7 +55,7 @@ class Place:
     def paths(self) -> Paths:
         return Paths(self.root)
 
-    def put(self, *resources: dict[str, Any], source: str = "Owner/ci", lasts: float | None = 60,
+    def put(self, *resources: dict[str, Any], source: str = "Owner/ci", lasts: float | None = 600,
             masks: tuple[Directive, ...] = (MASK,)) -> Part:  # fmt: skip
         with Ledger.open(self.paths, command="test", wait=20) as ledger:
             known = [one.generation for one in ledger.parts(newest=True) if one.source == source]
@@ -132,7 +133,7 @@ def daemon(place: Place) -> Iterator[Daemon]:
 
 
 def test_a_part_comes_into_force_and_is_over_by_itself(place: Place, daemon: Daemon) -> None:
-    place.put(APP, lasts=6)
+    place.put(APP, lasts=15)
     place.leads_to("192.0.2.9")
     status = holdfast(place, "status")
     assert "masked by Owner/ci#1 until 20" in status
@@ -159,6 +160,9 @@ def test_one_bad_source_stops_nothing(place: Place, daemon: Daemon) -> None:
     assert daemon.said().count("Owner/bad#1 is rejected") == before, "it is said once"
     place.put({"kind": "Bogus"}, source="Owner/bad")
     until(lambda: "Owner/bad#2 is rejected" in holdfast(place, "status"), "the newer one")
+    told = holdfast(place, "status", "-o", "json")
+    troubles = json.loads(told[: told.rindex("}") + 1])["troubles"]
+    assert any("Owner/bad#2 is rejected" in one for one in troubles)
     assert "Owner/bad#2 is rejected" not in daemon.said(), "the same again is no news"
 
 
@@ -201,7 +205,7 @@ def test_a_bad_update_takes_nothing_away(place: Place, daemon: Daemon) -> None:
 def test_many_routes_of_a_part_go_when_it_is_over(place: Place, daemon: Daemon) -> None:
     """More than may be deleted at once without asking: but by its time limit this was agreed to."""
     lines = [f"10.20.{number}.0/24 via 192.0.2.9" for number in range(40)]
-    place.put(raw("RouteList", "many", {"routes": lines}), lasts=4, masks=())
+    place.put(raw("RouteList", "many", {"routes": lines}), lasts=15, masks=())
 
     def count() -> int:
         return place.namespace.ip("route show proto 72").count("10.20.")

@@ -56,6 +56,12 @@ def test_the_last_of_those_that_are_wanted(paths: Paths) -> None:
     page = read_last(paths, 2, Filter(frozenset({"created"})))
     assert [event.sequence for event in page.events] == [4, 5]
     assert page.cursor == 10
+    # However far back the first of them is, and fewer than were asked for.
+    append(paths, 1000, "repaired")
+    page = read_last(paths, 7, Filter(frozenset({"created"})))
+    assert [event.sequence for event in page.events] == [1, 2, 3, 4, 5]
+    assert page.cursor == 1010
+    assert [event.sequence for event in read_last(paths, 2, Filter()).events] == [1009, 1010]
 
 
 def test_a_write_of_another_process_is_seen(paths: Paths) -> None:

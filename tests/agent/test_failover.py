@@ -30,7 +30,7 @@ def at_work(root: Path, resources: Mapping[str, str] = ROUTER) -> Iterator[Daemo
 
 
 def takes(place: Street, provider: str) -> None:
-    until(lambda: place.way() == provider, f"new flows go over the {provider} provider")
+    until(lambda: place.way(0.2) == provider, f"new flows go over the {provider} provider")
 
 
 @contextmanager
@@ -81,6 +81,10 @@ def test_new_flows_go_to_the_second_provider_and_back(place: Street, root: Path)
         daemon.wait_for(UP, 2)
         assert daemon.end() == 0
     assert place.way() == "first"
+    with Ledger.read(Paths(root)) as ledger:
+        told = [event for event in ledger.events() if event.subject == "HealthCheck/wan"]
+    assert [event.kind for event in told] == ["healthy", "unhealthy", "healthy"]
+    assert DOWN.endswith(f": {told[1].message}") and told[1].generation == 1
 
 
 def test_a_candidate_that_only_its_check_misses(place: Street, root: Path) -> None:

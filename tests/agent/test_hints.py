@@ -15,6 +15,7 @@ from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
 from tests.agent.street import until
+from tests.firewall.hosts import LONG
 from tests.namespace import Namespace
 from tests.policy.town import WAN, policy
 from tests.safety.router import document
@@ -131,7 +132,7 @@ def test_stopped_in_the_middle_of_a_pass(file: Path, root: Path, netns: Namespac
         assert daemon.process.poll() is None
         assert not has(netns, "192.0.2.1/24")
         held.close()
-        assert daemon.process.wait(10) == 0
+        assert daemon.process.wait(LONG) == 0
     assert has(netns, "192.0.2.1/24")
     with Ledger.read(Paths(root)) as ledger:
         assert [one.state for one in ledger.generations()] == ["converged"]
@@ -142,7 +143,7 @@ def test_service_manager_is_told(file: Path, root: Path, netns: Namespace) -> No
     place = str(root / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(place)
-        manager.settimeout(10)
+        manager.settimeout(LONG)
         with serve(root, file, {"NOTIFY_SOCKET": place}) as daemon:
             assert manager.recv(64) == b"READY=1"
             assert has(netns, "192.0.2.1/24")
@@ -155,7 +156,7 @@ def test_second_daemon_is_refused(file: Path, root: Path) -> None:
     with serve(root, file) as first:
         first.wait_for("read: 1 resources")
         with serve(root, file) as second:
-            assert second.process.wait(10) == 4
+            assert second.process.wait(LONG) == 4
             assert f"at work on {root} (process {first.process.pid})" in second.said()
         # Whatever the first one dies of, another can take its place.
         first.signal(signal.SIGKILL)
@@ -166,12 +167,14 @@ def test_second_daemon_is_refused(file: Path, root: Path) -> None:
 
 def test_slow_sink_holds_nothing_up(file: Path, root: Path, netns: Namespace) -> None:
     program = root / "sink"
-    program.write_text(f"#!/bin/sh\ncat > {root}/begun\nsleep 3\ntouch {root}/over\n")
+    program.write_text(
+        f"#!/bin/sh\ncat > {root}/begun\nwhile [ ! -e {root}/go ]; do sleep 0.1; done\n"
+    )
     program.chmod(0o755)
     sink = (
         "    - {apiVersion: system.holdfast.dev/v1alpha1, kind: LogSink, metadata: {name: slow},\n"
     )
-    sink += "       spec: {type: plugin, plugin: {path: /sink, timeout: 20s}}}\n"
+    sink += "       spec: {type: plugin, plugin: {path: /sink, timeout: 60s}}}\n"
     file.write_text(document(ADDRESS) + sink)
     with serve(root, file) as daemon:
         until((root / "begun").exists, "the sink is told")
@@ -179,4 +182,5 @@ def test_slow_sink_holds_nothing_up(file: Path, root: Path, netns: Namespace) ->
         until(lambda: has(netns, "192.0.2.7/24"), "a pass while the sink is busy")
         assert not (root / "over").exists()
         daemon.signal(signal.SIGTERM)
-        assert daemon.process.wait(20) == 0
+        (root / "go").touch()
+        assert daemon.process.wait(LONG) == 0

@@ -41,3 +41,13 @@ def test_reason_says_what_was_heard() -> None:
     judge.hear("x")
     judge.hear("no answer from 192.0.2.1")
     assert judge.verdict.reason == "2 times in a row: no answer from 192.0.2.1"
+
+
+def test_what_goes_on_is_no_news() -> None:
+    judge = Judge(1, 2)
+    for problem in ("", "no answer"):
+        hear_it = [judge.hear(problem) for _ in range(2)]
+        assert any(hear_it)
+        settled = judge.verdict
+        judge.hear(problem)
+        assert judge.verdict == settled

@@ -94,7 +94,7 @@ class Traffic:
                     thread.join()
 
     def _ping(self, sock: socket.socket) -> None:
-        sock.settimeout(2)
+        sock.settimeout(LONG)
         while not self._over.wait(0.01):
             number = self.sent & 0xFFFF
             self.sent += 1

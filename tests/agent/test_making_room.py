@@ -3,7 +3,6 @@ once, not when the timer has everything looked at."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -119,7 +118,7 @@ def test_beside_a_running_daemon(
         for _ in range(3):
             netns.run(*coming.split())
             until(lambda: not shows(netns, look, text)(), "it is theirs")
-            time.sleep(0.5)
+            daemon.rest()
             before = netns.run(*look.split())
             assert said in daemon.said()
             taken_up(netns, daemon, going, shows(netns, look, text))
@@ -165,11 +164,11 @@ def test_there_before_the_daemon(
     netns.run(*coming.split())
     with serve(root, file) as daemon:
         daemon.wait_for("because of the start")
-        time.sleep(0.5)
+        daemon.rest()
         if "rule" in coming:  # both have room there
             assert shows(netns, look, text)()
             netns.run(*going.split())
-            time.sleep(0.5)
+            daemon.rest()
             assert shows(netns, look, text)()
         else:
             taken_up(netns, daemon, going, shows(netns, look, text))

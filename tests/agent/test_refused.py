@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from holdfast.agent import sources
+from holdfast.paths import Paths
+from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
 from tests.agent.street import until
 from tests.namespace import Namespace
+from tests.resources.parts import mask, part
 from tests.safety.router import document
 
 LINK = {"Interface/wan": "{ifname: wan0}"}
 ADDRESS = {**LINK, "IPv4StaticAddress/wan": "{interface: wan, address: 192.0.2.1/24}"}
+REFUSED = 4
 RULES = {f"RoutingRule/r{n}": f"{{priority: {100 + n}, fwmark: 7, table: 100}}" for n in range(20)}
 
 
@@ -48,6 +54,12 @@ def logged_in(connection: str) -> Iterator[None]:
         process.wait()
 
 
+def command(root: Path, *words: str) -> tuple[int, str]:
+    argv = [sys.executable, "-m", "holdfast", "--root", str(root), *words]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
 def test_the_way_in_of_an_operator_is_not_cut(file: Path, root: Path, netns: Namespace) -> None:
     file.write_text(document(ADDRESS))
     with serve(root, file) as daemon:
@@ -57,6 +69,19 @@ def test_the_way_in_of_an_operator_is_not_cut(file: Path, root: Path, netns: Nam
             daemon.wait_for("is not applied: this would cut the connection from 192.0.2.9")
             assert "192.0.2.1/24" in netns.ip("addr show dev wan0")
             assert "fwmark" not in netns.ip("rule show")
+            # A plan says what an apply would.
+            code, said = command(root, "apply", "--yes")
+            assert (code, "if that is meant, say --allow-lockout" in said) == (REFUSED, True)
+            for words, expected in (
+                (("plan",), 0),
+                (("apply", "--dry-run"), REFUSED),
+                (("plan", "-o", "json"), 0),
+            ):
+                code, shown = command(root, *words)
+                assert code == expected
+                assert said.removeprefix("holdfast: ").strip() in shown
+                assert "192.0.2.1/24" in shown
+            assert "refused" not in command(root, "plan", "--allow-lockout")[1]
             # What was in force before still is, and is held to.
             netns.ip("addr del 192.0.2.1/24 dev wan0")
             until(lambda: "192.0.2.1/24" in netns.ip("addr show dev wan0"), "repaired")
@@ -64,6 +89,45 @@ def test_the_way_in_of_an_operator_is_not_cut(file: Path, root: Path, netns: Nam
         put(file, file.read_text() + "# again\n")
         until(lambda: "192.0.2.1/24" not in netns.ip("addr show dev wan0"), "the address is gone")
         until(lambda: "fwmark" in netns.ip("rule show"), "the rule")
+
+
+POLICY = """\
+    - apiVersion: config.holdfast.dev/v1alpha1
+      kind: DynamicOverridePolicy
+      metadata: {name: ci}
+      spec:
+        allow:
+          - source: Owner/ci
+            operations: [mask]
+            targets:
+              - {apiVersion: net.holdfast.dev/v1alpha1, kind: IPv4StaticAddress, name: wan}
+"""
+
+
+def test_a_plan_says_what_is_wrong_with_a_part(file: Path, root: Path) -> None:
+    file.write_text(document(ADDRESS) + POLICY)
+    with serve(root, file) as daemon:
+        daemon.wait_for("because of the start")
+        with logged_in("192.0.2.9 50000 192.0.2.1 22"):
+            given = part(
+                "Owner/ci", masks=(mask("IPv4StaticAddress", "wan"),), observed=time.time()
+            )
+            with Ledger.open(Paths(root), command="test", wait=20) as ledger:
+                sources.put(ledger, given)
+            daemon.wait_for("what other sources contribute is not applied: this would cut")
+            assert "This plan is refused: this would cut" in command(root, "plan")[1]
+
+
+def test_a_plan_says_what_is_wrong_with_the_file(file: Path, root: Path) -> None:
+    file.write_text(document(ADDRESS))
+    with serve(root, file) as daemon:
+        daemon.wait_for("because of the start")
+        put(file, document({"Interface/wan": "{ifname: wan0, mtu: many}"}))
+        daemon.wait_for("the last good one stays in force")
+        beside = command(root, "plan")
+        assert daemon.end() == 0
+    assert beside == command(root, "plan", str(file))
+    assert "mtu" in beside[1]
 
 
 def test_a_file_that_would_delete_most_of_it(file: Path, root: Path, netns: Namespace) -> None:

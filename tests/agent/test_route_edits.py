@@ -38,6 +38,7 @@ class Running:
     folder: Path
     said: list[str] = field(default_factory=list)
     full: int = 0
+    under_way: bool = False
 
     def write(self, name: str, text: str) -> None:
         fresh = self.folder / f"{name}.new"
@@ -59,7 +60,7 @@ class Running:
     async def settled(self) -> None:
         """No full pass has run for a while: those of the start are over."""
         before = -1
-        while before != self.full:
+        while before != self.full or self.under_way:
             before = self.full
             await asyncio.sleep(0.3)
 
@@ -78,7 +79,11 @@ def running(netns: Namespace, root: Path, monkeypatch: pytest.MonkeyPatch) -> Ru
 
     def counted(reconciler: Reconciler, *arguments: Any, **options: Any) -> Done:
         scene.full += 1
-        return full(reconciler, *arguments, **options)
+        scene.under_way = True
+        try:
+            return full(reconciler, *arguments, **options)
+        finally:
+            scene.under_way = False
 
     monkeypatch.setattr(Reconciler, "full", counted)
     return scene

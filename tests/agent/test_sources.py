@@ -152,10 +152,11 @@ def test_those_who_are_refused_leave_no_more_than_so_many_notes(
 
 def test_withdrawn_is_over_and_its_generations_go_on(ledger: Ledger) -> None:
     put(ledger, part("Owner/ci", ROUTE, generation=4, lasts=None))
-    assert sources.withdraw(ledger, "Owner/ci", NOW).ref == "Owner/ci#4"
+    assert sources.withdraw(ledger, "Owner/ci", NOW) == "Owner/ci#4"
     assert sources.in_force(ledger, NOW) == []
     with pytest.raises(ConfigError, match="is not above 4"):
         put(ledger, part("Owner/ci", generation=4))
+    assert sources.withdraw(ledger, "Owner/ci", NOW) == "Owner/ci", "what was refused is forgotten"
     with pytest.raises(HoldfastError, match="contributes nothing that could be withdrawn; no part"):
         sources.withdraw(ledger, "Owner/ci", NOW)
 

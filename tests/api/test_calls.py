@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from holdfast.api import holdfast_pb2 as pb
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.client import Client
 from holdfast.errors import ConfigError, HoldfastError, Refused
+from tests.agent.daemon import serve
 from tests.agent.street import until
 from tests.api.conftest import ROUTER, Served, declare
+from tests.namespace import Namespace
 
 LONG = 30.0
 TEXT = pb.Form(text=True)
@@ -184,6 +187,12 @@ def test_the_socket_for_reading_answers_nothing_else(served: Served) -> None:
         assert ("this socket is for reading" in told) == (not call.reads), call.short
 
 
+ROUTE = {
+    "apiVersion": "net.holdfast.dev/v1alpha1",
+    "kind": "IPv4Route",
+    "metadata": {"name": "extra"},
+    "spec": {"destination": "10.7.0.0/16", "gateway": "192.0.2.254", "interface": "wan"},
+}
 PART: dict[str, Any] = {
     "apiVersion": "config.holdfast.dev/v1alpha1",
     "kind": "DynamicConfigPart",
@@ -204,7 +213,12 @@ def spec(**changed: Any) -> dict[str, Any]:
 WRONG: tuple[tuple[str, Message, type[HoldfastError], str], ...] = (
     ("Router.Explain", pb.ExplainRequest(), HoldfastError, "about nothing"),
     ("Router.Explain", pb.ExplainRequest(name="Nope/x"), HoldfastError, "no such resource"),
-    ("Router.Explain", pb.ExplainRequest(name="a\n\x00b"), HoldfastError, "not there, not"),
+    (
+        "Router.Explain",
+        pb.ExplainRequest(name="a\n\x00b"),
+        HoldfastError,
+        "is there, declared or claimed",
+    ),
     ("Router.Confirm", pb.ConfirmRequest(), Refused, "nothing waits to be confirmed"),
     ("Router.Confirm", pb.ConfirmRequest(generation=7), Refused, "nothing waits"),
     ("Dynamic.Describe", pb.DescribePartRequest(source="Owner/x"), HoldfastError, "no such source"),
@@ -248,13 +262,7 @@ def test_what_is_wrong_is_said_as_on_the_command_line(served: Served) -> None:
 
 def test_parts(served: Served) -> None:
     client = served.client()
-    route = {
-        "apiVersion": "net.holdfast.dev/v1alpha1",
-        "kind": "IPv4Route",
-        "metadata": {"name": "extra"},
-        "spec": {"destination": "10.7.0.0/16", "gateway": "192.0.2.254", "interface": "wan"},
-    }
-    request = put(spec(resources=[route]))
+    request = put(spec(resources=[ROUTE]))
     reply = client.ask("Dynamic.Put", request, pb.PutPartReply, LONG)
     assert reply.ref == "Owner/ci#1"
     assert not reply.rejected
@@ -262,10 +270,10 @@ def test_parts(served: Served) -> None:
     listed = json.loads(whole(client, "Dynamic.List", pb.ListPartsRequest(), pb.Document))
     assert [one["status"] for one in listed["parts"]] == ["Active"]
     told = whole(client, "Dynamic.Describe", pb.DescribePartRequest(source="Owner/ci"), pb.Document)
-    assert json.loads(told)["parts"][0]["resources"] == [route]
+    assert json.loads(told)["parts"][0]["resources"] == [ROUTE]
     rendered = json.loads(whole(client, "Dynamic.Render", pb.RenderRequest(), pb.Document))
-    assert rendered["spec"]["resources"][-1] == route
-    twice = put(spec(generation=2, resources=[route, route]))
+    assert rendered["spec"]["resources"][-1] == ROUTE
+    twice = put(spec(generation=2, resources=[ROUTE, ROUTE]))
     assert client.ask("Dynamic.Put", twice, pb.PutPartReply, LONG).rejected
     gone = client.ask(
         "Dynamic.Withdraw", pb.WithdrawPartRequest(source="Owner/ci"), pb.WithdrawPartReply, LONG
@@ -286,6 +294,23 @@ def test_nothing_waits_and_nothing_is_proposed(served: Served) -> None:
     assert json.loads(done.data)["results"] == []
     plugins = client.ask("Plugins.List", pb.ListPluginsRequest(), pb.Document, LONG)
     assert json.loads(plugins.data)["plugins"] == []
+
+
+def test_a_part_that_comes_before_a_valid_file(netns: Namespace, root: Path) -> None:
+    """It is stored, and that is what is said."""
+    root.mkdir()
+    netns.veth("wan0", "far0")
+    file = root / "router.yaml"
+    file.write_text("kind: Nonsense\n")
+    with serve(root, file) as daemon, ExitStack() as held:
+        daemon.wait_for("was never valid")
+        served = Served(root, file, netns, daemon, held)
+        request = put(spec(resources=[ROUTE]))
+        reply = served.client().ask("Dynamic.Put", request, pb.PutPartReply, LONG)
+        assert reply.ref == "Owner/ci#1"
+        assert "is not in force" in reply.rejected[0]
+        declare(file, ROUTER)
+        until(lambda: bool(netns.ip_json("route show 10.7.0.0/16")), "the route of the part")
 
 
 def test_a_number_that_is_no_longer_kept(served: Served) -> None:

@@ -228,7 +228,8 @@ def test_a_subscriber_that_never_reads_is_dropped(
 
 def test_a_call_under_way_is_told_of_the_end(root: Path) -> None:
     told: list[BaseException] = []
-    with served(root, Faulty()) as client:
+    backend = Faulty()
+    with served(root, backend) as client:
         client.about()
 
         def ask() -> None:
@@ -239,5 +240,6 @@ def test_a_call_under_way_is_told_of_the_end(root: Path) -> None:
 
         asking = threading.Thread(target=ask)
         asking.start()
+        assert backend.asked.wait(LONG)
     asking.join(LONG)
     assert len(told) == 1

@@ -27,6 +27,7 @@ class Faulty:
     """Answers nothing as it should."""
 
     def __init__(self) -> None:
+        self.asked = threading.Event()
         self.dropped = threading.Event()
 
     async def about(self, _request: pb.AboutRequest) -> pb.AboutReply:
@@ -36,6 +37,7 @@ class Faulty:
         raise ZeroDivisionError("not meant to happen")
 
     async def confirm(self, _request: pb.ConfirmRequest) -> pb.ConfirmReply:
+        self.asked.set()
         await asyncio.sleep(LONG)
         raise AssertionError
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.agent.confirm import window as confirm
 from holdfast.engine.kinds import KINDS
@@ -24,6 +24,8 @@ from tests.cli.conftest import HEAD, Holdfast
 from tests.namespace import Namespace
 
 LONG_S = 60.0
+
+T = TypeVar("T")
 
 BEFORE = (
     "net Interface wan {ifname: wan0, adminUp: true, mtu: 1500}",
@@ -102,7 +104,8 @@ def router(holdfast: Holdfast, netns: Namespace) -> Iterator[None]:
         yield
     finally:
         for pid in keepers(holdfast.root):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         if waiting(holdfast.root):
             holdfast.run("rollback")
         (holdfast.folder / "none.yaml").write_text(document(()))
@@ -124,6 +127,23 @@ def state(holdfast: Holdfast, netns: Namespace) -> dict[str, Any]:
         "services": services(holdfast.root),
         "claims": claims(holdfast),
     }
+
+
+def settled(look: Callable[[], T]) -> T:
+    """What is seen, once it stays so."""
+    last: T | None = None
+
+    def same() -> bool:
+        nonlocal last
+        try:
+            before, last = last, look()
+        except (OSError, ValueError):  # a file or a process that was there a moment ago
+            last = None
+        return last is not None and last == before
+
+    until(same, "nothing changes any more")
+    assert last is not None
+    return last
 
 
 def _link(one: dict[str, Any]) -> dict[str, Any]:

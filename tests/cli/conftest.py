@@ -25,6 +25,10 @@ metadata: {name: test}
 spec:
   resources:
 """
+_NOTICES = (
+    "waiting for the daemon to answer",
+    "waiting for another process to let go of the ledger",
+)
 WAN = ("Interface", "wan", "{ifname: wan0, adminUp: true, mtu: 1500}")
 WAN_ADDRESS = ("IPv4StaticAddress", "wan", "{interface: wan, address: 192.0.2.1/24}")
 
@@ -38,6 +42,13 @@ class Done:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+def without_notices(err: str) -> str:
+    """Without what is said after a second of waiting: whether it takes that long is up to the
+    machine."""
+    lines = err.splitlines(keepends=True)
+    return "".join(line for line in lines if line.rstrip("\n") not in _NOTICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +73,10 @@ class Holdfast:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(done.returncode, done.stdout, without_notices(done.stderr))
 
     def ok(self, *words: str) -> Done:
         done = self.run(*words)

@@ -28,6 +28,7 @@ def test_what_is_owned_goes_and_the_rest_stays(holdfast: Holdfast, wan: Namespac
     assert "10.9.9.9/24" in left
     assert "wan0" in left
     assert holdfast.ok("cleanup", str(file), "--yes").code == 0
+    assert "UTC, nothing declared: a cleanup\n" in holdfast.ok("ledger", "show").out
     # It can be had back.
     holdfast.ok("apply", str(file), "--yes")
     assert "203.0.113.0/24" in wan.ip("route")

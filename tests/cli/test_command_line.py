@@ -13,8 +13,10 @@ import pytest
 from holdfast import __version__
 from holdfast.cli import reference
 from holdfast.cli.exit import MEANINGS, Exit
+from holdfast.cli.main import run
 from holdfast.errors import ConfigError, HoldfastError, LedgerError, Refused
 from tests.cli.conftest import WAN, Holdfast
+from tests.unprivileged import as_user
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -126,13 +128,36 @@ def test_a_file_that_cannot_be_read(holdfast: Holdfast) -> None:
     assert holdfast.run("apply", ".", "--yes").code == 3
 
 
+@pytest.mark.parametrize("command", ["validate", "plan", "status"])
+def test_a_first_command_without_a_file(holdfast: Holdfast, command: str, netns: object) -> None:
+    done = holdfast.run(command)
+    assert done.code == 3
+    assert "etc/holdfast/router.yaml: there is no such file: write it, or name" in done.err
+    assert netns
+
+
+@pytest.mark.parametrize("word", ["0", "x", "-1", "9223372036854775808"])
+def test_what_is_no_number(holdfast: Holdfast, word: str) -> None:
+    done = holdfast.run("events", "--after", word)
+    assert f"{word!r} is not a number from 1 on" in done.err
+
+
 def test_a_plan_that_cannot_be_stored(holdfast: Holdfast, netns: object) -> None:
     holdfast.declare(WAN)
     done = holdfast.run("plan", "router.yaml", "--out", "missing/the.plan")
     assert done.code == 1
-    assert "No such file or directory" in done.err
-    assert "Traceback" not in done.err
+    assert "holdfast: missing/the.plan: No such file or directory" in done.err
+    done = holdfast.run("plan", "router.yaml", "--out", ".")
+    assert "Is a directory" in done.err
+    assert "fault" not in done.err
     assert netns
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_what_takes_root_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with as_user():
+        assert run(["--root", "/nonexistent", "ledger", "export", "/export.json"]) == Exit.FAILED
+    assert "Permission denied; this takes root" in capsys.readouterr().err
 
 
 def test_faults_of_our_own_are_short_unless_asked(holdfast: Holdfast) -> None:

@@ -28,7 +28,7 @@ def router(holdfast: Holdfast, netns: Namespace) -> Iterator[Namespace]:
 
 def test_nobody_confirms(holdfast: Holdfast, router: Namespace) -> None:
     before = scene.state(holdfast, router)
-    done = holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "4s")
+    done = holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "15s")
     assert "waits until" in done.err
     changed = scene.state(holdfast, router)
     assert all(changed[part] != before[part] for part in before), "the candidate changes it all"
@@ -37,7 +37,7 @@ def test_nobody_confirms(holdfast: Holdfast, router: Namespace) -> None:
 
 
 def test_confirmed_in_time(holdfast: Holdfast, router: Namespace) -> None:
-    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "5s")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "5m")
     changed = scene.state(holdfast, router)
     done = holdfast.ok("confirm")
     assert done.out == "Generation 2 is confirmed.\n"
@@ -52,7 +52,7 @@ def test_confirmed_in_time(holdfast: Holdfast, router: Namespace) -> None:
 def test_terminal_closed(holdfast: Holdfast, router: Namespace) -> None:
     """Everything that hangs on the terminal ends with it, the command in the middle of its work."""
     before = scene.state(holdfast, router)
-    scene.apply_and_hang_up(holdfast, "candidate.yaml", "3s")
+    scene.apply_and_hang_up(holdfast, "candidate.yaml", "6s")
     scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
     assert scene.state(holdfast, router) == before
 
@@ -62,7 +62,7 @@ def test_killed_in_the_middle(holdfast: Holdfast, router: Namespace, stage: int)
     """After the way back is stored and before the first change, and later."""
     before = scene.state(holdfast, router)
     arguments = ["apply", str(holdfast.folder / "candidate.yaml"), "--yes", "--confirm-within"]
-    scene.killed_at_stage(stage, lambda: main.run(["--root", str(holdfast.root), *arguments, "2s"]))
+    scene.killed_at_stage(stage, lambda: main.run(["--root", str(holdfast.root), *arguments, "8s"]))
     assert scene.waiting(holdfast.root)
     scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
     assert scene.state(holdfast, router) == before
@@ -86,17 +86,17 @@ def test_killed_in_the_middle_of_the_revert(
 def test_keeper_killed(holdfast: Holdfast, router: Namespace) -> None:
     """The next command that changes anything finds what is overdue; one that reads says so."""
     before = scene.state(holdfast, router)
-    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "2s")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "8s")
     scene.kill(scene.keepers(holdfast.root))
     scene.until(lambda: scene.overdue(holdfast.root), "the deadline passed")
     assert scene.waiting(holdfast.root), "nobody kept it"
-    told = "generation 2 is overdue, as nobody confirmed it within 2s"
+    told = "generation 2 is overdue, as nobody confirmed it within 8s"
     assert told in holdfast.run("status", "candidate.yaml").err
     assert told in holdfast.run("plan", "candidate.yaml").err
     assert scene.waiting(holdfast.root), "they only look"
     done = holdfast.run("reconcile", "--once", str(holdfast.folder / "router.yaml"))
     assert done.code == 0, done
-    assert "generation 2 was reverted: nobody confirmed it within 2s" in done.err
+    assert "generation 2 was reverted: nobody confirmed it within 8s" in done.err
     assert scene.state(holdfast, router) == before
 
 
@@ -106,7 +106,7 @@ def test_drift_that_was_there_before(holdfast: Holdfast, router: Namespace) -> N
     router.ip("addr add 10.1.0.77/16 dev lan0")
     (holdfast.root / "etc/hosts").write_text("# edited\n127.0.0.1 localhost\n")
     before = scene.state(holdfast, router)
-    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "2s")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "8s")
     scene.until(lambda: not scene.waiting(holdfast.root), "reverted at the deadline")
     assert scene.state(holdfast, router) == before
 

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -182,22 +181,6 @@ spec:
 
 
 @pytest.mark.usefixtures("wan")
-def test_nothing_of_grpc_is_loaded_where_no_daemon_runs(holdfast: Holdfast) -> None:
-    holdfast.declare(*ROUTER)
-    holdfast.ok("apply", "router.yaml", "--yes")
-    for words in (("status", "router.yaml"), ("apply", "--yes", "router.yaml"), ("events",)):
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", *holdfast.arguments(*words)],
-            cwd=holdfast.folder,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-        assert not {name for name in loaded if name.startswith(("grpc", "google", "asyncio"))}
-
-
-@pytest.mark.usefixtures("wan")
 def test_a_daemon_that_is_killed_in_the_middle(holdfast: Holdfast) -> None:
     file = holdfast.declare(*ROUTER)
     with daemon(holdfast, file) as running:
@@ -210,13 +193,14 @@ def test_a_daemon_that_is_killed_in_the_middle(holdfast: Holdfast) -> None:
             text=True,
         )
         # It waits for the answer of a daemon that hangs.
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(2)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "waiting for the daemon to answer\n"
+        assert process.poll() is None
         os.kill(running.process.pid, signal.SIGKILL)
         running.process.wait()
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=60)
         assert process.returncode == 1
-        assert "the daemon ended while it was asked" in err
+        assert "nothing was touched: the daemon ended before it answered" in err
     # The next one finds its socket, and nobody behind it.
     assert "3 resources: 3 Healthy." in holdfast.ok("status", "router.yaml").out
 
@@ -274,6 +258,7 @@ def test_events_of_the_ledger_where_no_daemon_runs(holdfast: Holdfast) -> None:
     assert [one["subject"] for one in found] == ["route 10.1.0.0/16"]
     line = holdfast.ok("events", "--resource", "IPv4Route/a").out
     assert "created    route 10.1.0.0/16" in line
+    assert holdfast.ok("events", "--kind", "nosuch").err == "there are no such events\n"
     out = holdfast.folder / "followed"
     with out.open("wb") as stream:
         process = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from holdfast.paths import Paths
 from holdfast.resources.moments import format_moment
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.cli.served import daemon
 from tests.namespace import Namespace
 from tests.resources.parts import raw
 
@@ -253,13 +255,33 @@ def test_the_reason_is_listed(holdfast: Holdfast) -> None:
     assert "Refused" not in holdfast.ok("dynamic", "list", "router.yaml").out
 
 
-@pytest.mark.usefixtures("served")
+@pytest.mark.parametrize("served_by", ["nobody", "a daemon"])
+def test_what_was_refused_can_be_forgotten(
+    holdfast: Holdfast, served: Path, wan: Namespace, served_by: str
+) -> None:
+    with ExitStack() as stack:
+        wan.ip("link set lo up")
+        if served_by == "a daemon":
+            stack.enter_context(daemon(holdfast, served))
+        assert holdfast.run("dynamic", "put", write(holdfast, 1, lasts=-9), "router.yaml").code == 3
+        assert "Refused" in holdfast.ok("dynamic", "list", "router.yaml").out
+        done = holdfast.ok("dynamic", "withdraw", "Owner/ci")
+        assert done.out == "Owner/ci contributes nothing; what was refused of it is forgotten\n"
+        assert "Refused" not in holdfast.ok("dynamic", "list", "router.yaml").out
+        done = holdfast.run("dynamic", "withdraw", "Owner/ci")
+        assert (done.code, "contributes nothing that could be withdrawn" in done.err) == (1, True)
+
+
+@pytest.mark.usefixtures("served", "wan")
 def test_what_a_rejected_part_or_mask_is_about_is_listed(holdfast: Holdfast) -> None:
     bad = [raw("Interface", "wan", {"ifname": "x"})]
     assert holdfast.run("dynamic", "put", write(holdfast, resources=bad), "router.yaml").code == 1
     lines = holdfast.ok("dynamic", "list", "router.yaml").out.splitlines()
     assert lines[1].split()[:3] == ["Owner/ci", "1", "Rejected"]
     assert "Owner/ci#1 resources[0]: Interface/wan is declared already, at " in lines[2]
+    status = holdfast.run("status", "router.yaml", "-o", "json")
+    assert "Owner/ci#1 is rejected" in status.json["troubles"][0]
+    assert "warning: Owner/ci#1 is rejected" in status.err
     missing = MASK | {"target": MASK["target"] | {"name": "nobody"}}  # type: ignore[operator]
     done = holdfast.ok("dynamic", "put", write(holdfast, 2, directives=[missing], resources=[]))
     assert done.out == "Owner/ci#2 is stored, and counts once there is a valid startup file\n"
@@ -269,6 +291,8 @@ def test_what_a_rejected_part_or_mask_is_about_is_listed(holdfast: Holdfast) -> 
     assert "mask of IPv4Route/nobody is ignored: the startup file declares no such" in done.err
     listed = holdfast.ok("dynamic", "list", "router.yaml").out
     assert "    Owner/ci#3: mask of IPv4Route/nobody is ignored" in listed
+    troubles = holdfast.run("status", "router.yaml", "-o", "json").json["troubles"]
+    assert any("mask of IPv4Route/nobody is ignored" in one for one in troubles)
 
 
 @pytest.mark.usefixtures("wan")

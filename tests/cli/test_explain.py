@@ -146,7 +146,11 @@ def test_a_resource_that_is_gone(applied: Holdfast) -> None:
 def test_what_is_nowhere(applied: Holdfast) -> None:
     done = applied.run("explain", "eth9", "router.yaml")
     assert (done.code, done.out) == (1, "")
-    assert "eth9: not there, not declared and not claimed" in done.err
+    assert "eth9: no link, service or sysctl of this name is there, declared or" in done.err
+    done = applied.run("explain", "a", "router.yaml")
+    assert "did you mean IPv4Route/a?" in done.err
+    done = applied.run("explain", "Ipv4route/aa", "router.yaml")
+    assert "did you mean 'IPv4Route/a'?" in done.err
 
 
 def test_one_route_is_picked_out_of_many_without_an_object_for_each(
@@ -168,3 +172,15 @@ def test_one_route_is_picked_out_of_many_without_an_object_for_each(
     told = explain(paths, loaded, "10.205.7.0/24")
     assert "/routes.txt:1288:1\n" in "\n".join(told.lines(Style(False)))
     assert sum(made) < 2000
+
+
+@pytest.mark.usefixtures("wan")
+def test_what_is_left_undeclared_is_told_to_programs_too(holdfast: Holdfast) -> None:
+    made = ("Interface", "pair", "{ifname: pair0, type: veth, veth: {peer: pair1}}")
+    holdfast.declare(WAN, made)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.declare(WAN)
+    done = holdfast.ok("apply", "router.yaml", "--yes", "-o", "json").json
+    told = holdfast.ok("explain", "Interface/pair", "router.yaml", "-o", "json").json
+    for found in (done, told):
+        assert {one["artifact"]["name"] for one in found["orphans"]} == {"pair0"}

@@ -13,7 +13,7 @@ from holdfast.config.redaction import redact
 from holdfast.errors import LedgerError
 from holdfast.state.ledger import Ledger
 from tests.agent.street import until
-from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route, without_notices
 from tests.cli.served import daemon
 from tests.namespace import Namespace
 
@@ -194,8 +194,10 @@ def test_whoever_may_ask_the_daemon_may_go_back(
         root = ["--root", str(holdfast.root)]
         assert main.run([*root, "rollback", "--to", "1", "--yes"]) == 0
         said = capfd.readouterr()
-        assert said.err == f"{file} is as in generation 1 again\n"
-        assert said.out == ("Applied: 1 created, 1 deleted.\nConverged: 3 artifacts as declared.\n")
+        assert without_notices(said.err) == f"{file} is as in generation 1 again\n"
+        # Where the daemon has seen the file change before it was asked, nothing was left to apply.
+        left = said.out.removeprefix("Applied: 1 created, 1 deleted.\n")
+        assert left == "Converged: 3 artifacts as declared.\n"
         assert "10.1.0.0/16" in three.ip("route show")
         assert main.run([*root, "generations"]) == 0
         assert capfd.readouterr().out.splitlines()[0].split()[:2] == ["4", "converged"]

@@ -135,7 +135,10 @@ def test_what_stops_working_while_it_waits(
     holdfast: Holdfast, provider: Host, netns: Namespace, daemon: bool
 ) -> None:
     """Long before the time is up. By whoever keeps the deadline."""
-    with serve(holdfast.root, holdfast.folder / "router.yaml") if daemon else nullcontext():
+    served = serve(holdfast.root, holdfast.folder / "router.yaml")
+    with served if daemon else nullcontext() as running:
+        if running is not None:
+            running.wait_for("read: ")
         before = netns.ip("route show")
         declare(holdfast, "candidate.yaml", WAN, ADDRESS, MOVED)
         code, said = on_trial(holdfast)

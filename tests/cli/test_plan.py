@@ -209,7 +209,7 @@ def test_whoever_stops_reading_hears_nothing(holdfast: Holdfast, wan: Namespace)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(timeout=30) == 141
+    assert process.wait(timeout=60) == 141
     assert wan.ip_json("link show dev wan0")
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.stories import render, wording
+from holdfast.agent.stories import render, report, wording
 from holdfast.agent.stories.style import Style
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.document import name
+from holdfast.engine.driver import Failure, Result
 from holdfast.engine.kinds.address import address
 from holdfast.engine.kinds.hostname import hostname
 from holdfast.engine.kinds.link import link
 from holdfast.engine.kinds.route import Nexthop, batch, expand, template
 from holdfast.engine.plan import Change, Operation, Plan, Verb
+from holdfast.engine.reconcile import Report
 from tests.cli.plans import TRANSIT, everything, keys
 
 PLAIN, COLOURED = Style(False), Style(True)
@@ -163,3 +165,13 @@ def test_an_ipv6_address_is_said_with_its_prefix_length() -> None:
     artifact = address(ipaddress.ip_interface("fe80::1/64"), "wan0")
     said = wording.artifact(name(artifact.key), artifact.fields)
     assert said == "address fe80::1/64 dev wan0 scope link"
+
+
+def test_what_fails_in_every_round_is_said_once() -> None:
+    """A service that was made and does not start is to be created first, and then updated."""
+    made = link("wan0", {"up": True})
+    rounds = [Operation(verb, made, ("Interface/wan",), "") for verb in (Verb.CREATE, Verb.UPDATE)]
+    results = tuple(Result(one, 0, (Failure(made.key, "does not start"),)) for one in rounds)
+    done = Report(Plan(tuple(rounds[:1])), results, Plan(tuple(rounds[1:])), 2)
+    said = [line for line in report.lines(done, PLAIN) if "does not start" in line]
+    assert said == ["  update link wan0: does not start"]

@@ -28,6 +28,8 @@ KEYS = [
     Key("rule", "1000: from all lookup 100"),
     Key("rule", "inet6 1000: from all lookup 100"),
     Key("rule", "10: from all lookup 1000"),
+    Key("nft", "inet holdfast_filter"),
+    Key("service", "dnsmasq"),
 ]
 
 
@@ -73,6 +75,9 @@ KEYS = [
             ["rule 1000: from all lookup 100", "rule inet6 1000: from all lookup 100"],
         ),
         ("rule 1000: from all lookup 100", ["rule 1000: from all lookup 100"]),
+        ("inet holdfast_filter", ["nft inet holdfast_filter"]),
+        ("table inet holdfast_filter", ["nft inet holdfast_filter"]),
+        ("dnsmasq", ["service dnsmasq"]),
         ("nothing", []),
         ("IPv4Route/x", []),
     ],

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.agent.phases import Phase, ResourceStatus
+from holdfast.agent.stories.status import Past, Status
+from holdfast.agent.stories.style import Style
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.namespace import Namespace
 
@@ -67,3 +70,9 @@ def test_what_is_to_be_deleted_is_not_healthy(holdfast: Holdfast, wan: Namespace
     assert "1 artifact to be deleted by the next apply" in done.out
     assert "2 resources: 2 Healthy." in done.out
     assert wan.ip_json("route show proto 72")
+
+
+def test_large_counts_can_be_read() -> None:
+    one = ResourceStatus("IPv4Route/a", "x:1:1", Phase.HEALTHY, 1, "")
+    told = Status("edge", True, [one] * 1500, {"delete": 0}, Past())
+    assert list(told.lines(Style(colour=False)))[-1] == "1 500 resources: 1 500 Healthy."

@@ -14,7 +14,7 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.agent.phases import Phase, ResourceStatus
 from holdfast.agent.stories.status import Past, Status
@@ -26,9 +26,10 @@ from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
 from tests.namespace import Namespace
 
-LONG = 30.0
+LONG = 60.0
 ROUTER = (WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
 _CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_DRAWN = re.compile(r"\x1b\[H(.*?)\x1b\[J", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -47,15 +48,16 @@ class Terminal:
 
     @property
     def screen(self) -> list[str]:
-        """What was drawn last, without its colours."""
-        return _CODE.sub("", self.said.rpartition("\x1b[H")[2]).split("\r\n")
+        """What was drawn last, all of it, without its colours; no lines before there is any."""
+        drawn = _DRAWN.findall(self.said)
+        return _CODE.sub("", drawn[-1]).split("\r\n") if drawn else []
 
     def until(self, true: Callable[[list[str]], bool]) -> list[str]:
         deadline = time.monotonic() + LONG
-        while "\x1b[H" not in self.said or not true(self.screen):
-            assert time.monotonic() < deadline, "\n".join(self.screen)
+        while not (seen := self.screen) or not true(seen):
+            assert time.monotonic() < deadline, "\n".join(seen)
             self._hear()
-        return self.screen
+        return seen
 
     def end(self) -> int:
         deadline = time.monotonic() + LONG
@@ -182,3 +184,20 @@ def test_what_is_wrong_comes_first_and_nothing_moves_the_cursor() -> None:
     assert listed[0] == "Unknown"
     assert any(line.strip().startswith("… and 4") for line in shown)
     assert any("fight" in line for line in shown)
+
+
+def test_it_counts_no_hour_that_it_did_not_see() -> None:
+    plain = Style(colour=False)
+    seen = snapshot(1)
+
+    def counted(*events: StoredEvent) -> str:
+        shown = rows(replace(seen, events=events), 0)
+        assert sum("fight" in text(row, 200, plain) for row in shown[2:]) == min(len(events), 10)
+        return text(shown[1], 200, plain)
+
+    first = seen.events[0]
+    assert isinstance(first, StoredEvent)
+    many = [replace(first, sequence=number) for number in range(1, 31)]
+    assert "last hour: 30 fight" in counted(*many)
+    assert "last 29 events: 29 fight" in counted(*many[1:])
+    assert "last hour: 29 fight" in counted(replace(many[0], time=-5000.0), *many[1:])

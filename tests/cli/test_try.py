@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def attempt(file: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         env={**os.environ, "TMPDIR": str(scratch)},
     )
 
@@ -180,3 +181,25 @@ def test_a_faulty_file_changes_nothing(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert f"{file}:1:1" in done.stderr
     assert not done.stdout
+
+
+@pytest.mark.parametrize("step", ["The plan", "Applied", "Every resource"])
+def test_an_interrupted_trial_ends_there_and_leaves_nothing(tmp_path: Path, step: str) -> None:
+    trial = subprocess.Popen(
+        [HOLDFAST, "try", str(EXAMPLES / "home.yaml")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    with trial:
+        assert trial.stdout is not None
+        next(line for line in trial.stdout if line.strip() == step)
+        os.killpg(trial.pid, signal.SIGINT)  # as a terminal does
+        rest = trial.stdout.read()
+        assert trial.wait(60) == 130, rest
+    assert "What a client" not in rest
+    assert rest.endswith("interrupted; if something was half done, the next pass resolves it\n")
+    assert list(tmp_path.iterdir()) == []
+    assert processes(tmp_path) == set()

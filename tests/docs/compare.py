@@ -17,6 +17,8 @@ FOLDER = "/home/you/router"
 WILDCARD = "..."
 
 _ALIKE = (
+    # Said after a second, which is up to the machine.
+    (re.compile(r"^waiting for (?:the daemon to answer|another process to let go .*)\n", re.M), ""),
     (re.compile(r"\b\d+ (?:s|min) ago"), "N s ago"),
     (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"), "TIME UTC"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "TIME"),

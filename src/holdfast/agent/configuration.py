@@ -39,6 +39,11 @@ class Read:
     def router(self) -> Router | None:
         return self.effective.router if self.effective is not None else None
 
+    def same_startup(self, other: Effective | None) -> bool:
+        """Whether what differs between the two is parts alone."""
+        mine = self.effective
+        return mine is not None and other is not None and mine.startup is other.startup
+
     @property
     def next_change(self) -> float | None:
         """When it is to be read again at the latest, in seconds since 1970."""

@@ -16,6 +16,7 @@ from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Candidate, Conflict
 from holdfast.engine.reconcile import Report
+from holdfast.errors import DriverError
 from holdfast.paths import Paths
 from holdfast.resources.router import Ownership, Router
 
@@ -55,7 +56,14 @@ class Following:
         config = frozenset({self.file, *map(Path, files)})
         tag = router.ownership.tag if router is not None else Ownership().tag
         if self.watch is None:
-            self.watch = Watch(self.paths, tag, self.told, self.ports)
+            try:
+                self.watch = Watch(self.paths, tag, self.told, self.ports)
+            except (DriverError, OSError) as error:
+                # Others have taken all that the kernel has of watches. Tried again each time.
+                return [
+                    f"nothing outside is watched: {error}; changes are noticed by the timer alone,"
+                    " and the file is read again on SIGHUP"
+                ]
             await self.watch.start()
         following = (desired, self._claims, config)
         if _same(following, self._followed):
@@ -65,7 +73,7 @@ class Following:
         fresh = {path: files[str(path)] for path in config - self.config if str(path) in files}
         if fresh:
             loop = asyncio.get_running_loop()
-            if await loop.run_in_executor(self.thread, _changed, fresh):
+            if await loop.run_in_executor(self.thread, changed, fresh):
                 self.missed("a file that was not watched before")
         self.config = config
         return list(self._unwatched)
@@ -95,7 +103,7 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
     )
 
 
-def _changed(files: Mapping[Path, bytes]) -> bool:
+def changed(files: Mapping[Path, bytes]) -> bool:
     """Are files others than when they were read?"""
     try:
         return any(path.read_bytes() != content for path, content in files.items())

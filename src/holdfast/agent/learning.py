@@ -22,6 +22,7 @@ from holdfast.resources.policy.health_target import target
 from holdfast.resources.questions import lookups
 from holdfast.resources.router import Router
 from holdfast.resources.site import Site, site_of
+from holdfast.state.events import Event
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Learning:
     say: Callable[[str], None]
     tell: Callable[[str, float], None]  # a cause for a pass, and the patience there is with it
     thread: Executor
+    keep: Callable[[Event], None]
     names: Names = field(init=False)
     _checks: HealthChecks = field(init=False)
     _checked: Router | None = None  # the one whose health checks are under way
@@ -94,6 +96,7 @@ class Learning:
         self.tell(f"HealthCheck/{name}", 0)
         state = "healthy" if verdict.healthy else "unhealthy"
         self.say(f"HealthCheck/{name} is {state}: {verdict.reason}")
+        self.keep(Event(state, f"HealthCheck/{name}", verdict.reason))
         self._write_verdicts()
 
     def _write_verdicts(self) -> None:

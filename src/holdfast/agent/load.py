@@ -13,13 +13,12 @@ from holdfast.dataclass import dataclass
 from holdfast.engine.document import About, FileDigest
 from holdfast.engine.intent import Desired
 from holdfast.engine.policy import Policy
+from holdfast.errors import ConfigError, Problem
 from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.router import Router, load_router
-from holdfast.state.database import OlderLedgerError
-from holdfast.state.ledger import Ledger
 
 if TYPE_CHECKING:  # most configurations have one source
     from holdfast.agent.sources import Stored
@@ -70,6 +69,9 @@ def load(
 
     Files are known by their absolute paths, so that the ledger means the same from everywhere.
     """
+    if file is None and not paths.config.exists():
+        message = "there is no such file: write it, or name another one after the command"
+        raise ConfigError([Problem(str(paths.config), "", message)])
     path = (paths.config if file is None else file).absolute()
     return of_router(paths, path, load_router(path, paths.root), warn, facts=facts)
 
@@ -94,6 +96,9 @@ def of_router(
 
 def _stored(paths: Paths) -> Stored | None:
     """Parts in force count for every command, or an apply by hand would undo what they add."""
+    from holdfast.state.database import OlderLedgerError  # a file is checked without
+    from holdfast.state.ledger import Ledger
+
     try:
         with Ledger.read(paths) as ledger:
             if not ledger.part_index():

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 FORMS = ("text", "json", "journal")
 # As syslog numbers them; the journal reads them off the start of a line.
@@ -39,11 +42,21 @@ def _journal(line: str) -> str:
     return f"<{_LEVELS[level(line)]}>{line}"
 
 
+def fault(what: str, error: Exception) -> str:
+    """A line about what nobody thought of."""
+    said = f"{what}, which is a fault of Holdfast's: {error!r}"
+    for where in traceback.extract_tb(error.__traceback__)[-1:]:
+        said += f" in {where.name} ({Path(where.filename).name}:{where.lineno})"
+    return said
+
+
 def log(form: str) -> Callable[[str], None]:
-    """Says lines on stderr. A line is one line, whatever stands in it."""
+    """Says lines on stderr. A line is one line, whatever stands in it. What cannot be written is
+    lost: a full disk, or a reader that is gone, is no reason to leave the router alone."""
     shape = {"text": _text, "json": _json, "journal": _journal}[form]
 
     def say(line: str) -> None:
-        print(shape(" ".join(line.splitlines())), file=sys.stderr, flush=True)
+        with suppress(OSError):
+            print(shape(" ".join(line.splitlines())), file=sys.stderr, flush=True)
 
     return say

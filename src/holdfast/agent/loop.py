@@ -14,6 +14,7 @@ from typing import TypeVar
 from holdfast.agent import operators, wording
 from holdfast.agent.answers import serving
 from holdfast.agent.answers.asked import Asked, Question, Questions
+from holdfast.agent.beside import hear_faults, kept
 from holdfast.agent.configuration import Configuration, Read
 from holdfast.agent.confirm.watching import Confirmations
 from holdfast.agent.confirm.window import OtherInForce
@@ -22,6 +23,7 @@ from holdfast.agent.following import Following
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.heart import Heart
 from holdfast.agent.learning import Learning, collect
+from holdfast.agent.log import fault
 from holdfast.agent.notify import notify
 from holdfast.agent.passes import Done, Reconciler
 from holdfast.agent.proposers import Proposers
@@ -46,7 +48,7 @@ _SHARE = 0.005
 # A pass that could not be carried out is tried again after so long.
 _AGAIN_S = 5.0
 # What a command opened or ended a moment ago is looked at anew.
-_NEWS_S = 0.1
+_NEWS, _NEWS_S = "another configuration in force", 0.1
 
 T = TypeVar("T")
 
@@ -89,7 +91,9 @@ class Agent:
         self._reconciler = Reconciler(self.paths)
         self.configuration = Configuration(self.paths, self.file)
         self._confirmations = Confirmations(self.paths, self.say, self._read_again)
-        self._learning = Learning(self.paths, self.say, self._wakeups.tell, self._thread)
+        self._learning = Learning(
+            self.paths, self.say, self._wakeups.tell, self._thread, self._reconciler.beside.append
+        )
         self._following = Following(
             self.paths,
             self.file,
@@ -114,6 +118,7 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
         loop.add_signal_handler(signal.SIGHUP, self._read_again, "SIGHUP")
+        hear_faults(self.say, lambda: self._wakeups.tell_of_many("a fault"))
         self.paths.under(LEASES).mkdir(parents=True, exist_ok=True)
         reason = Reason(("the start",), True, Gathered())
         ready = False
@@ -122,11 +127,10 @@ class Agent:
             stack.push_async_callback(self._in_thread, self._reconciler.close)
             stack.callback(self._following.close)
             await self._confirmations.start()
-            besides = (self._learning.names, self._delivery, self._confirmations)
-            runs = (*(one.run for one in besides), self._heart.run, self.proposers.run)
-            beside = [asyncio.create_task(run()) for run in runs]
-            others = self.configuration.sources.watch(lambda: self._wakeups.tell("a part"))
-            beside.append(asyncio.create_task(others))
+            besides = (self._learning.names, self._delivery, self._confirmations, self._heart)
+            runs = [*(one.run for one in besides), self.proposers.actions.run]
+            runs.append(lambda: self.configuration.sources.watch(lambda: self.wake("a part")))
+            beside = [asyncio.create_task(kept(run, self.say)) for run in runs]
             stack.push_async_callback(self._end, beside)
             await stack.enter_async_context(serving.api(self, self.say, self.inherited))
             await stack.enter_async_context(serving.web(self, self.listen, self.say))
@@ -140,7 +144,6 @@ class Agent:
                 reason = await self._wakeups.next(self._due_at(), self._retry_at())
 
     def wake(self, cause: str) -> None:
-        """Something beside the passes is a reason for one."""
         self._wakeups.tell(cause)
 
     def _tell(self, events: Sequence[Event]) -> None:
@@ -150,12 +153,10 @@ class Agent:
             self._delivery.put(self._router, events)
 
     def alive(self) -> bool:
-        """Whether rounds come to their end."""
         return self._heart.alive()
 
     @property
     def hints(self) -> Mapping[str, int]:
-        """Of change outside, since the start, by artifact kind."""
         return self._following.hints
 
     @property
@@ -171,6 +172,7 @@ class Agent:
         notify("STOPPING=1")
         await self._learning.stop()
         await self._delivery.last()
+        await self.proposers.plugins.stop()
         for task in beside:
             task.cancel()
 
@@ -191,7 +193,9 @@ class Agent:
         except OtherInForce as news:
             questions.fail(Refused(str(news)))
             self._stale = True
-            self._wakeups.tell("another configuration in force", _NEWS_S)
+            self._wakeups.tell(_NEWS, _NEWS_S)
+            if _NEWS in reason.causes:  # it is no matter of a moment
+                self._publish(self.status, (*self._around, f"nothing is done meanwhile: {news}"))
             return
         except HoldfastError as error:
             questions.fail(error)
@@ -200,7 +204,7 @@ class Agent:
                 self._wakeups.tell("a pass that failed", _AGAIN_S)
         except Exception as error:
             questions.fail(error)
-            trouble = wording.fault(error)
+            trouble = fault("the pass failed", error)
             self._wakeups.tell("a pass that failed", _AGAIN_S)
         self._not_before = _now() + _AGAIN_S
         self._publish(self.status, (*self._around, trouble))
@@ -242,7 +246,8 @@ class Agent:
         except Refused as error:
             if self._accepted is None or self._accepted is router:
                 raise
-            what = self._what_changed()
+            parts = self._read.same_startup(self.status.effective)
+            what = "what other sources contribute" if parts else str(self.file)
             refusal = f"{what} is not applied: {error}. What was before it stays in force"
             questions.fail(error)
             await self._pass(self._accepted, reason, Questions(), refusal)
@@ -251,11 +256,6 @@ class Agent:
             questions.settle(done)
         else:
             questions.fail(self._invalid)  # what they asked for is what the file says now
-
-    def _what_changed(self) -> str:
-        known, read = self.status.effective, self._read.effective
-        same = known is not None and read is not None and read.startup is known.startup
-        return "what other sources contribute" if same else str(self.file)
 
     async def _load(self) -> None:
         """An invalid file leaves the last good one in force. Parts of other sources come and go
@@ -366,11 +366,11 @@ class Agent:
             unloaded=self._read.unloaded,
         )
         troubles = self._reconciler.patience.troubles()
-        self._publish(status, (*self._around, *troubles, *said.standing))
+        self._publish(status, (*self._around, *troubles, *said.standing), *said.waiting)
 
-    def _publish(self, status: DaemonStatus, lines: Iterable[str]) -> None:
+    def _publish(self, status: DaemonStatus, lines: Iterable[str], *waiting: str) -> None:
         troubles = tuple(dict.fromkeys(lines))
-        for line in self._troubles.news(troubles):
+        for line in self._troubles.news((*troubles, *waiting)):
             self.say(line)
         self.status = replace(status, troubles=troubles)
         for tell in self.status_changed:

@@ -35,7 +35,8 @@ def cut(plan: Plan, router: Router, facts: Facts, root: str, came_in: Operator) 
     links = carriers(site, came_in.ifname)
     ground = Ground(str(came_in.local), links, came_in.source, came_in.way)
     reason = cut_off(plan, ground) or lockout(site, came_in, tables)
-    return f"this would cut {came_in}: {reason}" if reason else ""
+    said = f"this would cut {came_in}: {reason}; if that is meant, say --allow-lockout"
+    return said if reason else ""
 
 
 def cut_any(plan: Plan, router: Router, facts: Facts, root: str) -> str:

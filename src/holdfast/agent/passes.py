@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 
@@ -34,6 +35,9 @@ from holdfast.state.events import Event
 from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
 
+# While none could be stored, the oldest are dropped.
+_MOST_BESIDE = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -58,6 +62,8 @@ class Reconciler:
     patience: Patience = field(default_factory=Patience)
     clock: Callable[[], float] = time.monotonic
     unloaded: tuple[str, ...] = ()  # sources that nothing may be cleaned up without
+    # What happened beside the passes, kept with the next one; others add to it.
+    beside: deque[Event] = field(default_factory=lambda: deque(maxlen=_MOST_BESIDE))
     _ledger: KeptLedger | None = None
     _host: LinuxHost | None = None
     _tag: int = 0
@@ -293,10 +299,13 @@ class Reconciler:
         news = patience.hear(report.results, started if whole is None else gathered.overdue, now)
         untried = patience.still_to_do(report.after.changes, report.results, now)
         rest = replace(report, results=tuple(others))
-        events = drift.events(repairs, rest, work.generation, news, now)
+        beside = [replace(event, generation=work.generation) for event in tuple(self.beside)]
+        events = [*beside, *drift.events(repairs, rest, work.generation, news, now)]
         events += drift.conflicts(before, report.after, work.generation)
         events += [fight_event(over, work.generation) for over in patience.fights.over(now)]
         self._record(ledger, report, work.generation, events)
+        for _ in beside:
+            self.beside.popleft()
         worked = time.thread_time() - worked
         claims = ledger.claims()
         return Done(

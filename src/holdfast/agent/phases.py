@@ -13,10 +13,10 @@ from holdfast.engine import document
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.resources.moments import format_moment
-from holdfast.resources.resource import Resource
 
 if TYPE_CHECKING:
     from holdfast.resources.dynamic.effective import Suppressed
+    from holdfast.resources.resource import Resource
 
 
 class Phase(StrEnum):

@@ -55,12 +55,5 @@ class Proposers:
     def hear(self, events: Iterable[Event]) -> None:
         self.plugins.hear(events)
 
-    async def run(self) -> None:
-        """Until it is cancelled."""
-        try:
-            await self.actions.run()
-        finally:
-            await self.plugins.stop()
-
     def _ledger(self) -> Ledger:
         return Ledger.open(self.paths, command="holdfast serve", wait=LEDGER_WAIT_S)

@@ -131,17 +131,19 @@ def refusals(ledger: Ledger) -> dict[str, str]:
     return {str(one[0]): str(one[1]) for one in given if isinstance(one, list) and len(one) == 2}
 
 
-def withdraw(ledger: Ledger, source: str, now: float | None = None) -> Part:
-    """Ends what a source contributes; answers what that was."""
+def withdraw(ledger: Ledger, source: str, now: float | None = None) -> str:
+    """Ends what a source contributes, and forgets what of it was refused; answers which part that
+    was, or the source where none was in force."""
     moment = time.time() if now is None else now
     current = [one for one in in_force(ledger, moment) if one.source == source]
-    if not current:
+    if not current and source not in refusals(ledger):
         known = sorted({part.source for part in in_force(ledger, moment)})
         more = f"in force are parts of {', '.join(known)}" if known else "no part is in force"
         raise HoldfastError(f"{source} contributes nothing that could be withdrawn; {more}")
-    ledger.end_parts(source)
+    if current:
+        ledger.end_parts(source)
     refuse(ledger, source, "")
-    return current[0]
+    return current[0].ref if current else source
 
 
 def in_force(ledger: Ledger, now: float) -> list[Part]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from holdfast.agent.passes import Done
 from holdfast.dataclass import dataclass
@@ -13,14 +11,17 @@ from holdfast.resources.dynamic.source_name import unnumbered
 from holdfast.state import journal
 from holdfast.state.events import Event
 
+_SAID = ("conflict", "healthy", "unhealthy")
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """happened: of this pass alone. standing: so before it perhaps, and after it; worth a line
-    only when it is new."""
+    """happened: of this pass alone. The rest is so before it perhaps, and after it, and worth a
+    line only when it is new. standing: in the way. waiting: for what is not there yet."""
 
     happened: tuple[str, ...]
     standing: tuple[str, ...]
+    waiting: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -37,10 +38,10 @@ class Troubles:
 
 def of_pass(done: Done, causes: Sequence[str], seconds: float) -> Said:
     failed = [event for event in done.events if event.kind.endswith("-failed")]
-    # What stands in the way is said below, for as long as it does.
-    happened = [
-        line(event) for event in done.events if event not in failed and event.kind != "conflict"
-    ]
+    # Verdicts were said when they fell; what stands in the way is said below, for as long as it
+    # does.
+    said = (*failed, *(event for event in done.events if event.kind in _SAID))
+    happened = [line(event) for event in done.events if event not in said]
     applied = journal.applied(done.report)
     if applied and (happened or failed or not done.narrow):
         counts = ", ".join(f"{applied[verb]} {verb.past}" for verb in Verb if verb in applied)
@@ -48,15 +49,9 @@ def of_pass(done: Done, causes: Sequence[str], seconds: float) -> Said:
         happened.append(
             f"pass in {seconds * 1000:.0f} ms because of {', '.join(causes)}: {counts}; {outcome}"
         )
-    return Said(tuple(happened), tuple(_left(done.report.after)))
-
-
-def fault(error: Exception) -> str:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        f"the pass failed, which is a fault of Holdfast's: {error!r} in {where.name}"
-        f" ({Path(where.filename).name}:{where.lineno})"
-    )
+    left = done.report.after
+    waiting = tuple(f"pending: {_held(held)}" for held in left.pending)
+    return Said(tuple(happened), tuple(_in_the_way(left)), waiting)
 
 
 def line(event: Event) -> str:
@@ -65,14 +60,12 @@ def line(event: Event) -> str:
     return f"{event.kind} {event.subject}{by}: {event.message}"
 
 
-def _left(plan: Plan) -> Iterator[str]:
+def _in_the_way(plan: Plan) -> Iterator[str]:
     for conflict in plan.conflicts:
         owners = ", ".join(conflict.owners)
         yield f"conflict: {conflict.desired.key} for {owners} is held by {conflict.holder}"
     for held in plan.blocked:
         yield f"blocked: {_held(held)}"
-    for held in plan.pending:
-        yield f"pending: {_held(held)}"
     for kind, reason in plan.unknown:
         yield f"unknown: {kind} could not be observed: {reason}"
 

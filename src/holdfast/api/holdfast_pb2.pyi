@@ -277,7 +277,7 @@ class StatusReply(_message.Message):
     def passes(self) -> Global___Passes: ...
     @_builtins.property
     def troubles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What stands in the way now, as the daemon's log says."""
+        """What stands in the way now, as the daemon's log says; resources that only wait are Pending."""
 
     @_builtins.property
     def health_checks(self) -> _containers.RepeatedCompositeFieldContainer[Global___HealthCheck]: ...
@@ -488,12 +488,14 @@ class PlanRequest(_message.Message):
     FORM_FIELD_NUMBER: _builtins.int
     ALLOW_MASS_DELETE_FIELD_NUMBER: _builtins.int
     BACK_FIELD_NUMBER: _builtins.int
+    ALLOW_LOCKOUT_FIELD_NUMBER: _builtins.int
     allow_mass_delete: _builtins.bool
+    allow_lockout: _builtins.bool
     @_builtins.property
     def form(self) -> Global___Form: ...
     @_builtins.property
     def back(self) -> Global___Back:
-        """What going back would do, instead of what the startup file in force does."""
+        """What going back would do, instead of what the startup file does."""
 
     def __init__(
         self,
@@ -501,10 +503,11 @@ class PlanRequest(_message.Message):
         form: Global___Form | None = ...,
         allow_mass_delete: _builtins.bool = ...,
         back: Global___Back | None = ...,
+        allow_lockout: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "back", b"back", "form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_mass_delete", b"allow_mass_delete", "back", b"back", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "back", b"back", "form", b"form"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__back: _TypeAlias = _typing.Literal["back"]  # noqa: Y015
     _WhichOneofArgType__back: _TypeAlias = _typing.Literal["_back", b"_back"]  # noqa: Y015
@@ -1042,7 +1045,7 @@ class WithdrawPartReply(_message.Message):
 
     REF_FIELD_NUMBER: _builtins.int
     ref: _builtins.str
-    """The part that was in force: Owner/ci#12."""
+    """The part that was in force: Owner/ci#12. Where none was, and one was refused: Owner/ci."""
     def __init__(
         self,
         *,

@@ -9,16 +9,18 @@ import click
 
 file = click.argument("file", required=False, type=click.Path(path_type=Path))
 
-# Of a generation or an event: as large as the ledger can hold, and as fits into a request.
-NUMBER = click.IntRange(1, 2**63 - 1)
-
 # Longer than a pass over 100 000 routes takes; a pass of another process is worth waiting for.
 WAIT_S = 10.0
+
+
+class _Seconds(click.FloatRange):
+    name = "number of seconds"
+
 
 wait = click.option(
     "--wait",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=_Seconds(min=0),
     default=WAIT_S,
     show_default=True,
     help="How long to wait for another process that holds the ledger.",
@@ -35,6 +37,22 @@ allow_mass_delete = click.option(
     is_flag=True,
     help="Let it delete a large share of what is owned, or all of it.",
 )
+
+
+class Number(click.ParamType[int]):
+    """Of a generation or an event: as large as the ledger can hold, and as fits into a request."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        if not value.isdecimal() or not 0 < int(value) < 2**63:
+            self.fail(f"{value!r} is not a number from 1 on", param, ctx)
+        return int(value)
+
+
+NUMBER = Number()
 
 
 class Within(click.ParamType[float]):

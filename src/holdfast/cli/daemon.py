@@ -51,12 +51,22 @@ class Daemon:
         return status_from(reply), reply
 
     def plan(
-        self, form: str, *, allow_mass_delete: bool = False, back: pb.Back | None = None
+        self,
+        form: str,
+        *,
+        allow_mass_delete: bool = False,
+        allow_lockout: bool = False,
+        back: pb.Back | None = None,
     ) -> Plan:
         """back: what going back to an earlier generation would do."""
         from holdfast.api import holdfast_pb2 as pb
 
-        request = pb.PlanRequest(form=wanted(form), allow_mass_delete=allow_mass_delete, back=back)
+        request = pb.PlanRequest(
+            form=wanted(form),
+            allow_mass_delete=allow_mass_delete,
+            allow_lockout=allow_lockout,
+            back=back,
+        )
         replies = self.client.stream("Router.Plan", request, pb.PlanReply, READ_S)
         head = next(replies).head
         data = b"".join(part.data for part in replies)

@@ -24,7 +24,7 @@ def run(request: Request, found: Daemon) -> int:
             " undo anything else: put the change into that file, or end the daemon first"
         )
     if request.dry_run:
-        plan = found.plan(request.output, allow_mass_delete=request.allow_mass_delete)
+        plan = _plan(request, found, request.output)
         daemon.show(plan.data, request.output)
         return Exit.REFUSED if plan.refusal else Exit.OK
     if request.ask:
@@ -46,13 +46,22 @@ def say_placed(generation: int, files: Iterable[str]) -> None:
     say((f"{file} is as in generation {generation} again" for file in files), sys.stderr)
 
 
+def _plan(request: Request, found: Daemon, form: str, back: pb.Back | None = None) -> daemon.Plan:
+    return found.plan(
+        form,
+        allow_mass_delete=request.allow_mass_delete,
+        allow_lockout=request.allow_lockout,
+        back=back,
+    )
+
+
 def _ask(request: Request, found: Daemon, back: pb.Back | None = None) -> None:
     if not sys.stdin.isatty():
         raise Refused(
             "this would change the host, and nobody is there to be asked: add --yes, or look at"
             " it first with `holdfast plan`"
         )
-    plan = found.plan("table", allow_mass_delete=request.allow_mass_delete, back=back)
+    plan = _plan(request, found, "table", back)
     if plan.refusal:
         raise Refused(f"nothing was touched: {plan.refusal}")
     if not plan.changes:

@@ -16,6 +16,10 @@ from holdfast.cli.daemon import Daemon
 _NOTICE_S = 1.0
 # Between two tries; one that listens and ends before it answers is being restarted.
 _AGAIN_S = 0.1
+_GONE = (
+    "nothing was touched: the daemon ended before it answered, or could not start;"
+    " `systemctl status holdfast` or its log says why. The same command once more works without it"
+)
 
 
 def reach(held: ExitStack, place: str, shown: Path, *, waits: bool) -> Daemon:
@@ -41,7 +45,7 @@ def reach(held: ExitStack, place: str, shown: Path, *, waits: bool) -> Daemon:
                     break
                 except Gone:
                     if not sockets.answers(place):
-                        raise
+                        raise Gone(f"{shown}: {_GONE}") from None
                     time.sleep(_AGAIN_S)
                     continue
                 held.push(tried.pop_all())

@@ -179,7 +179,11 @@ def _tell_put(ref: str, rejected: Sequence[str], ignored: Sequence[str]) -> int:
 @arguments.wait
 @click.pass_obj
 def withdraw(paths: Paths, source: str, wait: float) -> None:
-    """End what a source contributes: what it added goes, what it masked comes back."""
+    """End what a source contributes: what it added goes, what it masked comes back. What was
+    refused of it is forgotten.
+
+    A plugin may hand in another part when it runs again, as long as it is declared.
+    """
     from holdfast.agent import sources
     from holdfast.cli.hold import hold
 
@@ -188,8 +192,13 @@ def withdraw(paths: Paths, source: str, wait: float) -> None:
             ended = _withdraw_through(found, source)
         else:
             with hold(paths, "holdfast dynamic withdraw", wait) as ledger:
-                ended = sources.withdraw(ledger, source).ref
-    click.echo(f"{ended} is withdrawn")
+                ended = sources.withdraw(ledger, source)
+    if ended == source:
+        click.echo(f"{source} contributes nothing; what was refused of it is forgotten")
+    else:
+        click.echo(f"{ended} is withdrawn")
+    if source.startswith("Plugin/"):
+        say([f"{source} may hand in another part when it runs again"], sys.stderr)
 
 
 def _withdraw_through(found: daemon.Daemon, source: str) -> str:

@@ -93,9 +93,13 @@ def _table(found: Iterator[StoredEvent | Missed]) -> None:
     from holdfast.agent.stories import event as story
 
     style = Style.of(sys.stdout)
+    count = 0
     for event in found:
         say([story.line(event, style, time.strftime("%Y-%m-%d"))], sys.stdout)
         sys.stdout.flush()
+        count += 1
+    if not count:
+        say(["there are no such events"], sys.stderr)
 
 
 def _json_lines(found: Iterator[StoredEvent | Missed]) -> None:

@@ -24,12 +24,11 @@ def command(paths: Paths, names: tuple[str, ...], output: str) -> int:
     declares it, by what proof it is ours, and why it is or isn't removed.
 
     An ARTIFACT is named as `ip` would: `route 10.0.0.0/24`, `10.0.0.0/24 table 100`, `192.0.2.1`,
-    `eth0`, `rule 1000`, `sysctl net.ipv4.ip_forward`, `hostname`. A RESOURCE is named by its kind
-    and name: `RouteList/transit`.
+    `eth0`, `rule 1000`, `table inet holdfast_filter`, `/etc/holdfast/dnsmasq.conf`, `dnsmasq`,
+    `net.ipv4.ip_forward`, `hostname`. A RESOURCE is named by its kind and name:
+    `RouteList/transit`.
     """
-    from holdfast.agent.stories.explained import explain
     from holdfast.agent.stories.selector import parse
-    from holdfast.cli.load import load
 
     words, file = _split(names)
     name = " ".join(words)
@@ -37,6 +36,9 @@ def command(paths: Paths, names: tuple[str, ...], output: str) -> int:
     with daemon.connect(paths, reads=True) as found:
         if found is not None and found.serves(file):
             return _ask(found, name, output)
+    from holdfast.agent.stories.explained import explain
+    from holdfast.cli.load import load
+
     told = explain(paths, load(paths, file), name)
     if output != "table":
         write(told.members(), output, sys.stdout)

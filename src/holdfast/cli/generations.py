@@ -42,7 +42,7 @@ def show(paths: Paths, number: int, output: str) -> int:
 
 @command.command()
 @click.argument("before", metavar="A", type=arguments.NUMBER)
-@click.argument("after", metavar="B", required=False, type=arguments.NUMBER)
+@click.argument("after", metavar="[B]", required=False, type=arguments.NUMBER)
 @output.option
 @click.pass_obj
 def diff(paths: Paths, before: int, after: int | None, output: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
@@ -15,16 +14,15 @@ NOTICE_S = 1.0
 def hold(paths: Paths, command: str, wait: float) -> Ledger:
     """Raises LedgerError, naming the holder, where it stays held, and Refused while a generation
     waits to be confirmed."""
-    notice = threading.Timer(
-        NOTICE_S,
-        lambda: print("waiting for another process to let go of the ledger", file=sys.stderr),
-    )
-    notice.daemon = True
-    notice.start()
-    try:
-        ledger = Ledger.open(paths, command=command, wait=wait)
-    finally:
-        notice.cancel()
+    said = False
+
+    def waiting(seconds: float) -> None:
+        nonlocal said
+        if seconds >= NOTICE_S and not said:
+            print("waiting for another process to let go of the ledger", file=sys.stderr)
+            said = True
+
+    ledger = Ledger.open(paths, command=command, wait=wait, waiting=waiting)
     try:
         _settle(paths, ledger)
     except BaseException:

@@ -114,7 +114,7 @@ def _lines(claims: list[Claim], generations: list[Generation], style: Style) -> 
     if claims and generations:
         yield ""
     for generation in generations:
-        files = ", ".join(file.path for file in generation.files)
+        files = ", ".join(file.path for file in generation.files) or "nothing declared: a cleanup"
         when = datetime.fromtimestamp(generation.created, UTC)
         said = f"{generation.state}, {when:%Y-%m-%d %H:%M:%S} UTC, {files}"
         yield f"generation {generation.number}: {style(said, 'dim')}"

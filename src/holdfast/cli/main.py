@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
         return say_error(error)
     except (KeyboardInterrupt, click.Abort):
         return _say(
-            "interrupted; what was left half done, the next pass resolves", Exit.INTERRUPTED
+            "interrupted; if something was half done, the next pass resolves it", Exit.INTERRUPTED
         )
     except BrokenPipeError:
         # Python flushes stdout once more at exit; what cannot be written there is not news.
@@ -115,7 +115,9 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         _raise_in_debug()
         where = f"{error.filename}: " if error.filename else ""
-        return _say(f"{where}{error.strerror or error}", Exit.FAILED)
+        rights = isinstance(error, PermissionError) and os.geteuid() != 0
+        remedy = "; this takes root" if rights else ""
+        return _say(f"{where}{error.strerror or error}{remedy}", Exit.FAILED)
     except Exception as error:
         _raise_in_debug()
         kind = type(error).__name__

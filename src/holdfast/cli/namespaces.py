@@ -47,7 +47,17 @@ def run_as_init(work: Callable[[], int]) -> int:
             code = work()
         finally:
             os._exit(code)
-    _, status = os.waitpid(child, 0)
+    return wait(child)
+
+
+def wait(child: int) -> int:
+    """Its exit code. Where the terminal interrupts this process, it has interrupted the child as
+    well, and that ends first."""
+    try:
+        _, status = os.waitpid(child, 0)
+    except KeyboardInterrupt:
+        os.waitpid(child, 0)
+        raise
     return os.waitstatus_to_exitcode(status)
 
 

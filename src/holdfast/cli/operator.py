@@ -21,6 +21,4 @@ def guarded(plan: Plan, loaded: Loaded, *, allow: bool) -> Plan:
     if came_in is None:
         return plan
     reason = operators.cut(plan, loaded.router, loaded.facts, loaded.root, came_in)
-    return replace(
-        plan, refusal=f"{reason}; if that is meant, say --allow-lockout" if reason else ""
-    )
+    return replace(plan, refusal=reason)

@@ -42,13 +42,15 @@ def command(
     if out is None:  # a stored plan is for `apply`, which a daemon does by itself
         with daemon.connect(paths, reads=True) as found:
             if found is not None and found.serves(file):
-                made = found.plan(output, allow_mass_delete=allow_mass_delete)
+                made = found.plan(
+                    output, allow_mass_delete=allow_mass_delete, allow_lockout=allow_lockout
+                )
                 if made.waiting:
                     print(made.waiting, file=sys.stderr)
                 daemon.show(made.data, output)
                 return _code(made.unknown, made.changes and detailed_exitcode)
     from holdfast.agent.preview import look
-    from holdfast.cli import operator, planfile, show
+    from holdfast.cli import operator, show
     from holdfast.cli.hold import say_waiting
     from holdfast.cli.load import load
 
@@ -59,6 +61,8 @@ def command(
     about = loaded.about(paths)
     show.plan(plan, about, output, sys.stdout)
     if out is not None:
+        from holdfast.cli import planfile
+
         planfile.write(out, plan, about)
         if output == "table":
             click.echo(f"Stored in {out}; `holdfast apply {out}` carries out exactly this.")

@@ -85,7 +85,7 @@ def _run(
     effective = _effective(paths, file)
     plugins = {one.name: one for one in effective.startup.resources if one.kind == "Plugin"}
     if name not in plugins:
-        known = ", ".join(sorted(plugins)) or "there are none"
+        known = ", ".join(sorted(plugins)) or "none"
         raise Refused(f"there is no Plugin/{name}; known are: {known}")
     runner = Runner(paths, lambda: hold(paths, "holdfast plugin run", arguments.WAIT_S))
     ran = asyncio.run(runner.run(plugins[name], effective, Trigger("manual"), dry_run=dry_run))

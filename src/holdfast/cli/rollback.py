@@ -106,6 +106,6 @@ def _go_back(request: run.Request, number: int, *, overwrite: bool) -> int:
     loaded = of_router(request.paths, back.place, back.router, lambda _warning: None)
     # What is refused is refused before a file is written.
     run.check(request, loaded)
-    going_back.put(request.paths, back, request.command, request.wait)
+    going_back.put(back)
     daemon_run.say_placed(back.number, map(str, back.files))
     return run.run(replace(request, file=back.place, ask=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -189,6 +188,12 @@ def latched(ledger: Ledger, router: Router, *, lift: bool) -> None:
     ledger.lift_latch(router.files)
 
 
+def _nonce() -> str:
+    from secrets import randbelow  # only what is created gets one
+
+    return str(randbelow(2**31 - 1) + 1)
+
+
 def _refuse(plan: Plan) -> None:
     if plan.refusal:
         raise Refused(f"nothing was touched: {plan.refusal}")
@@ -219,7 +224,7 @@ class AgreedPass:
                 ledger,
                 policy,
                 progress=self._progress,
-                nonce=lambda: str(secrets.randbelow(2**31 - 1) + 1),
+                nonce=_nonce,
             )
 
             if self.confirming is not None:

@@ -12,9 +12,6 @@ from holdfast.cli.exit import Exit
 from holdfast.cli.terminal import Style
 from holdfast.paths import Paths
 
-# As many as a page of output bears.
-_EVENTS = 10
-
 
 @click.command()
 @arguments.file
@@ -54,7 +51,7 @@ def _print_once(paths: Paths, file: Path | None) -> int:
     from holdfast.cli.top_watch import Watch
 
     style = Style.of(sys.stdout)
-    with Watch(paths, file, most_events=_EVENTS) as watch:
+    with Watch(paths, file) as watch:
         seen = watch.look()
     for row in rows(seen, 0):
         print(text(row, sys.maxsize, style))

@@ -19,6 +19,8 @@ from holdfast.state.events import StoredEvent
 _SMALL = 20
 # The events that are worth lines even where there are many resources.
 _EVENTS = 8
+# As many as a page of output bears.
+_PRINTED = 10
 _HOUR = 3600.0
 # What a repair, or the want of one, is recorded as.
 _TOLD = ("created", "updated", "replaced", "deleted", "repaired", "drift", "fight")
@@ -63,7 +65,7 @@ def rows(given: Snapshot, height: int) -> list[Row]:
     top = [*_head(given), *_counts(given), *(passes[:1] if 0 < height < _SMALL else passes)]
     middle = [*_troubles(given), *_checks(given), *_plugins(given)]
     resources = list(_resources(given.status.resources)) if given.status else []
-    events = list(_events(given))
+    events = list(_events(given))[-_PRINTED:]
     if height:
         # A line below each title, and one at the end for the key that leaves.
         events = events[-min(len(events), max(3, min(_EVENTS, height // 4))) :]
@@ -95,14 +97,14 @@ def _counts(given: Snapshot) -> Iterator[Row]:
         if phase.value in counts:
             cells.append((f"{counts[phase.value]} {phase.value}  ", LOOKS[phase]))
     since = given.now - _HOUR
-    told = Counter(
-        event.kind
-        for event in given.events
-        if isinstance(event, StoredEvent) and event.time >= since and event.kind in _TOLD
-    )
+    seen = [event for event in given.events if isinstance(event, StoredEvent)]
+    told = Counter(e.kind for e in seen if e.time >= since and e.kind in _TOLD)
     if told:
+        # There may be more of them than are kept at hand here.
+        whole = seen[0].sequence == 1 or seen[0].time < since
+        span = "last hour" if whole else f"last {len(seen)} events"
         said = ", ".join(f"{count} {kind}" for kind, count in told.most_common())
-        cells.append((f"· last hour: {said}", "dim"))
+        cells.append((f"· {span}: {said}", "dim"))
     yield tuple(cells)
 
 

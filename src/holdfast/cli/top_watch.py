@@ -68,7 +68,7 @@ class Watch:
         seen = tuple(self._events)
         if self._found is None:
             told = status.alone(self.paths, self.file)
-            return Snapshot(now, self._who(now), told, events=seen)
+            return Snapshot(now, self._who(now), told, told.troubles, events=seen)
         told, reply = self._found.status(last_pass=True)
         self._note_pass(
             PassSeen(reply.passes.last, reply.passes.seconds, tuple(reply.passes.causes))

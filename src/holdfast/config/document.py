@@ -90,7 +90,8 @@ def decode(file: SourceFile) -> str:
         column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8")) + 1
         place = str(Place(file.path, before.count(b"\n") + 1, column))
         byte = content[error.start]
-        problem = Problem(place, "", f"not UTF-8: byte 0x{byte:02x} ({error.reason})")
+        remedy = "; is this a text file?" if b"\0" in content else "; save the file as UTF-8"
+        problem = Problem(place, "", f"not UTF-8: byte 0x{byte:02x} ({error.reason}){remedy}")
         raise ConfigError([problem]) from None
 
 

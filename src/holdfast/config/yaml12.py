@@ -36,6 +36,23 @@ MAX_DEPTH = 64
 MAX_ALIASED = 100_000
 # Of one mapping, how many keys that are there twice are named.
 _REPEATED_SHOWN = 50
+# What libyaml says, by how it begins, is about its grammar; what most likely led to it is not.
+_QUOTES = (
+    "a text with : , { } [ or ] in it, or that begins with a sign such as * & @ %, needs quotes"
+)
+_INDENT = "is the line indented like those beside it, and a text with a quote or ': ' in it quoted?"
+_LIKELY = {
+    "mapping values are not allowed": _INDENT,
+    "did not find expected key": _INDENT,
+    "did not find expected '-'": _INDENT,
+    "could not find expected ':'": "a field is written `name: value`, an item of a list `- value`",
+    "did not find expected ','": _QUOTES,
+    "did not find expected node content": _QUOTES,
+    "did not find expected alphabetic": _QUOTES,
+    "found character that cannot start": _QUOTES,
+    "found undefined alias": _QUOTES,
+    "found unknown escape": "in double quotes \\ begins an escape; use single ones",
+}
 
 
 class Position(NamedTuple):
@@ -134,8 +151,11 @@ def _explain(error: yaml.MarkedYAMLError, text: str) -> Trouble:
         words += f" {error.context}"
         if error.context_mark and error.context_mark.line + 1 != where.line:
             words += f" that starts on line {error.context_mark.line + 1}"
+    likely = next((hint for said, hint in _LIKELY.items() if words.startswith(said)), "")
     if "end of stream" in words or not "".join(lines[where.line - 1 :]).strip():
-        words += "; the file may be cut short"
+        likely = "the file may be cut short"
+    if likely:
+        words += f"; {likely}"
     return Trouble(where, f"not valid YAML: {words}")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.agent.daemon import Daemon, serve
 from tests.namespace import Namespace
@@ -37,6 +37,8 @@ spec:
       spec: {ifname: spare0, adminUp: true}
 """
 ADDRESS = "http://127.0.0.1:9473"
+# How long a browser and a daemon take for something is up to the machine.
+expect.set_options(timeout=60_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import http.client
 import json
 import socket
 import time
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,9 @@ def test_health_and_metrics(scene: Scene) -> None:
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert values['holdfast_resources{phase="Healthy"}'] == "3.0"
     assert values['holdfast_resources{phase="Pending"}'] == "1.0"
+    assert values["holdfast_troubles"] == "0.0"
+    assert json.loads(get("/api/v1/status")[1])["troubles"] == []
+    assert "pending: Interface/spare" in scene.daemon.said()
     assert float(values["holdfast_passes_total"]) >= 1
     assert float(values["holdfast_events_total"]) >= 3
     before = float(values.get('holdfast_hints_total{kind="route"}', 0))
@@ -94,13 +99,16 @@ def test_documents() -> None:
     assert json.loads(get("/api/v1/generations")[1])["generations"][0]["number"] == 1
 
 
+def _stream() -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
+    connection.request("GET", "/api/v1/events/stream", headers={"Connection": "close"})
+    return connection.getresponse()
+
+
 def _stream_status() -> int:
     """Without reading what never ends."""
-    connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
-    connection.request("GET", "/api/v1/events/stream")
-    status = connection.getresponse().status
-    connection.close()
-    return status
+    with closing(_stream()) as answer:
+        return answer.status
 
 
 def test_streams_that_are_asked_for_all_at_once(scene: Scene) -> None:  # noqa: ARG001 (made)
@@ -153,6 +161,35 @@ def test_streams_that_nobody_reads(scene: Scene) -> None:
     finally:
         for sock in idle:
             sock.close()
+
+
+_ASKING = b"GET /static/console.js HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", _ASKING, (_ASKING + b"\r\n") * 500],
+    ids=["say nothing", "do not end what they say", "do not read what they are told"],
+)
+def test_clients_that_keep_connections_keep_nobody_from_health(scene: Scene, said: bytes) -> None:
+    with ExitStack() as kept:
+        stream = kept.enter_context(closing(_stream()))
+        for _ in range(150):
+            sock = kept.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.settimeout(20)
+            sock.connect(("127.0.0.1", 9473))
+            sock.setblocking(False)
+            with suppress(BlockingIOError):
+                sock.send(said)
+        assert get("/healthz") == (200, "ok\n")
+        assert get("/metrics")[0] == 200
+        descriptors = Path(f"/proc/{scene.daemon.process.pid}/fd")
+        until(lambda: len(list(descriptors.iterdir())) < 140, "most of them gave way")
+        # A stream is not what gives way.
+        scene.netns.ip("route del 203.0.113.0/24")
+        while b"203.0.113.0/24" not in stream.readline():
+            pass
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,10 @@ class PartAnswers(Answers):
                 )
             with self.ledger("holdfast dynamic put") as ledger:
                 sources.put(ledger, part)
-            effective = self._parts().effective
+            try:
+                effective = self._parts().effective
+            except Refused as error:  # it is stored all the same
+                return pb.PutPartReply(ref=part.ref, rejected=(str(error),))
             reasons = [one.told for one in effective.rejected if one.part.ref == part.ref]
             ignored = [str(one) for one in effective.ignored if one.part.ref == part.ref]
             return pb.PutPartReply(
@@ -85,7 +88,7 @@ class PartAnswers(Answers):
     async def withdraw_part(self, request: pb.WithdrawPartRequest) -> pb.WithdrawPartReply:
         def work() -> pb.WithdrawPartReply:
             with self.ledger("holdfast dynamic withdraw") as ledger:
-                return pb.WithdrawPartReply(ref=sources.withdraw(ledger, request.source).ref)
+                return pb.WithdrawPartReply(ref=sources.withdraw(ledger, request.source))
 
         reply = await self.in_thread(work)
         self.loop.wake(f"the end of {reply.ref}")

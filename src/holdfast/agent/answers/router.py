@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast import __version__
-from holdfast.agent import operators
+from holdfast.agent import operators, sources
 from holdfast.agent.answers import wire
 from holdfast.agent.answers.asked import Question
 from holdfast.agent.answers.base import Answers
 from holdfast.agent.confirm import going_back, revert
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.going_back import Back
-from holdfast.agent.defaults import LEDGER_WAIT_S
+from holdfast.agent.following import changed
 from holdfast.agent.load import Loaded, of_router
 from holdfast.agent.passes import Done
 from holdfast.agent.phases import phases
-from holdfast.agent.preview import View, look
+from holdfast.agent.preview import look
 from holdfast.agent.status import DaemonStatus
 from holdfast.agent.stories import generations, render, report
 from holdfast.agent.stories import status as status_story
@@ -33,6 +34,7 @@ from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.compile import compile_router
+from holdfast.resources.router import load_router
 from holdfast.state.ledger import Ledger
 
 # How often is looked whether the first pass is over.
@@ -76,19 +78,20 @@ class RouterAnswers(Answers):
     async def plan(self, request: pb.PlanRequest) -> AsyncGenerator[pb.PlanReply, None]:
         daemon, paths = self.loop.status, self.paths
 
-        def work() -> tuple[View, Loaded, str]:
+        def work() -> tuple[Plan, Loaded, str]:
             with Ledger.read(paths) as ledger:
                 waiting = ledger.waiting()
-            said = confirm.notice(waiting) if waiting is not None else ""
             if request.HasField("back"):
                 _, loaded = self._back(request.back)
-            else:
+            elif waiting is not None:
                 loaded = self._loaded(daemon)
-            return look(paths, loaded, allow_mass_delete=request.allow_mass_delete), loaded, said
+            else:
+                loaded = self._declared(daemon)
+            said = confirm.notice(waiting) if waiting is not None else ""
+            return self._guarded(request, loaded), loaded, said
 
         async with self.turns:
-            view, loaded, waiting = await self.in_thread(work)
-        plan = view.plan
+            plan, loaded, waiting = await self.in_thread(work)
         head = pb.PlanHead(
             changes=bool(plan.changes),
             unknown=bool(plan.unknown),
@@ -192,15 +195,37 @@ class RouterAnswers(Answers):
     def _put_back(self, request: pb.ApplyRequest) -> Back:
         """What the pass would be refused for is found out before a file is written."""
         back, loaded = self._back(request.back)
-        plan = look(self.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
-        refusal = plan.refusal
-        if not refusal and not request.allow_lockout and plan.changes:
-            cut = operators.cut_any(plan, loaded.router, loaded.facts, loaded.root)
-            refusal = f"{cut}; if that is meant, say --allow-lockout" if cut else ""
-        if refusal:
-            raise Refused(f"nothing was touched: {refusal}")
-        going_back.put(self.paths, back, "holdfast rollback", LEDGER_WAIT_S)
+        plan = self._guarded(request, loaded)
+        if plan.refusal:
+            raise Refused(f"nothing was touched: {plan.refusal}")
+        going_back.put(back)
+        confirm.lift(self.paths, self.loop.file, "holdfast rollback")
         return back
+
+    def _guarded(self, request: pb.PlanRequest | pb.ApplyRequest, loaded: Loaded) -> Plan:
+        """The plan, refused where the pass would be."""
+        plan = look(self.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+        held = loaded.router is self.loop.status.router  # what is held to already cuts nobody off
+        if held or plan.refusal or request.allow_lockout or not plan.changes:
+            return plan
+        return replace(
+            plan, refusal=operators.cut_any(plan, loaded.router, loaded.facts, loaded.root)
+        )
+
+    def _declared(self, daemon: DaemonStatus) -> Loaded:
+        """What an apply is made for: what the file and all parts say now, also where that was
+        refused."""
+        held = daemon.effective
+        if held is None or changed({Path(one.path): one.content for one in held.startup.files}):
+            said = load_router(self.loop.file, self.paths.root)
+        else:
+            said = held.startup
+        with Ledger.read(self.paths) as ledger:
+            merged = sources.stored(ledger).merge(said, time.time())
+        if held is not None and merged.router.files == held.router.files:
+            return self._loaded(daemon)
+        loaded = of_router(self.paths, self.loop.file, said, lambda _warning: None)
+        return replace(loaded, unloaded=daemon.unloaded)
 
     def _loaded(self, daemon: DaemonStatus) -> Loaded:
         effective, facts = self.in_force(daemon), daemon.facts

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from holdfast.agent.events.log import Missed
 from holdfast.agent.phases import Phase, ResourceStatus
-from holdfast.agent.status import DaemonStatus
 from holdfast.agent.stories.status import Past, Status, Trial
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.state import values
 from holdfast.state.events import StoredEvent
+
+if TYPE_CHECKING:  # a command that asks the daemon needs nothing of what it works with
+    from holdfast.agent.status import DaemonStatus
+
+# What the resources say themselves.
+_OF_RESOURCES = ("conflict:", "blocked:", "unknown:")
 
 
 def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
@@ -83,7 +89,8 @@ def status_from(reply: pb.StatusReply) -> Status:
     # A map has no order on the wire.
     order = list(document.summary(Plan(())))
     summary = dict(sorted(reply.summary.items(), key=lambda item: order.index(item[0])))
-    return Status(reply.router, reply.healthy, resources, summary, past)
+    troubles = tuple(one for one in reply.troubles if not one.startswith(_OF_RESOURCES))
+    return Status(reply.router, reply.healthy, resources, summary, past, troubles)
 
 
 def event_to(event: StoredEvent | Missed) -> pb.ReadEventsReply:

@@ -37,10 +37,9 @@ def find(
     return back
 
 
-def put(paths: Paths, back: Back, command: str, wait: float) -> None:
-    """All of its files, or none. What was reverted may be applied again: somebody asked for it."""
-    with Ledger.open(paths, command=command, wait=wait) as ledger:
-        ledger.lift_latch(back.router.files)
+def put(back: Back) -> None:
+    """All of its files, or none. A latch on them is lifted after this: until it is known what is
+    in place, nothing that was reverted may be applied by itself."""
     before = {path: _now(path) for path in back.files}
     for path, content in back.files.items():
         try:

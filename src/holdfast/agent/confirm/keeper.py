@@ -13,12 +13,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.agent.confirm import deadline
 from holdfast.agent.confirm import probing as probes
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.revert import Reverted
+from holdfast.agent.log import fault
 from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
@@ -78,9 +80,9 @@ def keep(
 ) -> None:
     """Until the generation is confirmed or reverted, by whomever. coming: whoever is about to make
     it wait is still there."""
-    tried = 0
+    tried = failed = 0
     seen = False
-    asking = _Asking(paths)
+    asking = _Asking(paths, say)
     while True:
         try:
             # Asked first: what is written after it was last there is read below.
@@ -95,7 +97,8 @@ def keep(
             seen = True
             if waiting.state == OPEN and (left := deadline.remaining(waiting)) > 0:
                 time.sleep(min(left, _LOOK_S))
-                _tell(asking.turn(waiting), say)
+                asking.turn(waiting)
+                failed = 0
                 continue
             last = tried >= len(PAUSE_S)
             with Ledger.open(paths, command=COMMAND, wait=LOCK_S) as ledger:
@@ -103,10 +106,14 @@ def keep(
             if done is None or done.finished:
                 return
             _tell(done, say)
+            tried, failed = tried + 1, 0
         except HoldfastError as error:
             say(str(error))
-        time.sleep(PAUSE_S[min(tried, len(PAUSE_S) - 1)])
-        tried += 1
+            failed += 1
+        except Exception as error:  # nobody else keeps this deadline
+            say(fault("it is not reverted yet", error))
+            failed += 1
+        time.sleep(PAUSE_S[min(tried + failed, len(PAUSE_S)) - 1])
 
 
 @dataclass(slots=True)
@@ -114,15 +121,30 @@ class _Asking:
     """Whether what worked before still does, every few seconds."""
 
     paths: Paths
+    say: Callable[[str], None]
     _probing: probes.Probing | None = None
     _next: float = 0.0
 
-    def turn(self, waiting: Confirmation) -> Reverted | None:
-        now = time.monotonic()
+    def turn(self, waiting: Confirmation) -> None:
+        """Whatever goes wrong in it, the deadline is kept."""
+        try:
+            _tell(self._ask(waiting), self.say)
+        except HoldfastError as error:
+            self.say(str(error))
+        except Exception as error:
+            self.say(fault("what worked before cannot be asked", error))
+        else:
+            return
+        self._next = time.monotonic() + probes.EVERY_S
+
+    def _ask(self, waiting: Confirmation) -> Reverted | None:
+        if time.monotonic() < self._next:
+            return None
         if self._probing is None:
             self._probing = probes.probing(self.paths, waiting)
-            self._next = now + probes.EVERY_S
-        if now < self._next or not self._probing.lines:
+            self._next = time.monotonic() + probes.EVERY_S
+            return None
+        if not self._probing.lines:
             return None
         problems = asyncio.run(self._probing.failing())
         self._next = time.monotonic() + probes.EVERY_S
@@ -140,7 +162,8 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def say(line: str) -> None:
-        print(time.strftime("%Y-%m-%d %H:%M:%S"), line, file=sys.stderr, flush=True)
+        with suppress(OSError):  # a full disk is no reason to keep no deadline
+            print(time.strftime("%Y-%m-%d %H:%M:%S"), line, file=sys.stderr, flush=True)
 
     keep(Paths(Path(root)), int(generation), say, lambda: os.getppid() == int(parent))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from holdfast.agent.beside import kept
 from holdfast.agent.confirm import deadline
 from holdfast.agent.confirm import probing as probes
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.keeper import LOCK_S, PAUSE_S
 from holdfast.agent.confirm.revert import Reverted
+from holdfast.agent.log import fault
 from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
@@ -30,7 +32,8 @@ class Confirmations:
     changed: Callable[[str], None]  # another configuration is in force, and why; on the event loop
     _stamp: Stamp | None = None
     _waiting: Confirmation | None = None
-    _tried: int = 0
+    _tried: int = 0  # reverts that came to their end, with something left to do
+    _failed: int = 0  # looks, in a row
     _trouble: str = ""  # what the log says already
 
     async def start(self) -> None:
@@ -38,13 +41,11 @@ class Confirmations:
         await self._step()
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._keep())
-            group.create_task(self._probe())
+        await asyncio.gather(kept(self._keep, self.say), kept(self._probe, self.say))
 
     async def _keep(self) -> None:
         while True:
-            await asyncio.sleep(self._pause())
+            await asyncio.sleep(self.pause())
             await self._step()
 
     async def _probe(self) -> None:
@@ -68,10 +69,10 @@ class Confirmations:
             if done is not None:
                 self.say(done.told())
 
-    def _pause(self) -> float:
-        waiting = self._waiting
-        if self._tried:
-            return PAUSE_S[min(self._tried, len(PAUSE_S)) - 1]
+    def pause(self) -> float:
+        waiting, tried = self._waiting, self._tried + self._failed
+        if tried:
+            return PAUSE_S[min(tried, len(PAUSE_S)) - 1]
         if waiting is None or waiting.state != OPEN:
             return _LOOK_S
         return max(0.0, min(deadline.remaining(waiting), _LOOK_S))
@@ -83,13 +84,16 @@ class Confirmations:
             done = await asyncio.to_thread(self._look)
             if done is not None:
                 self.say(done.told())
-                self._tried = 0 if done.finished else self._tried + 1
-            self._trouble = ""
-        except (HoldfastError, OSError) as error:
-            if str(error) != self._trouble:
-                self._trouble = str(error)
-                self.say(f"what waits to be confirmed is not known, or not reverted: {error}")
-            self._tried += 1
+            self._tried = 0 if done is None or done.finished else self._tried + 1
+            self._failed, self._trouble = 0, ""
+        except Exception as error:
+            what = "what waits to be confirmed is not known, or not reverted"
+            known = isinstance(error, HoldfastError | OSError)
+            told = f"{what}: {error}" if known else fault(what, error)
+            if told != self._trouble:
+                self._trouble = told
+                self.say(told)
+            self._failed += 1
             return
         if _decided(self._waiting) != before:
             self.changed("what waits to be confirmed")

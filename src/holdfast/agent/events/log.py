@@ -7,14 +7,19 @@ told how many events were dropped before it came to them.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.state.events import StoredEvent
-from holdfast.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    from holdfast.state.ledger import Ledger
 
 PAGE = 500
+# So many times as far back where too few of those before were wanted.
+_FURTHER = 8
 # As far as SQLite counts.
 _MOST = 2**63 - 1
 # How soon an event is seen, whoever wrote it: a command beside the daemon tells nobody.
@@ -60,9 +65,15 @@ def about(event: StoredEvent) -> tuple[str, ...]:
     return (*named, event.subject)
 
 
+def _ledger(paths: Paths) -> Ledger:
+    from holdfast.state.ledger import Ledger  # not for those who ask the daemon
+
+    return Ledger.read(paths)
+
+
 def read_page(paths: Paths, after: int, wanted: Filter) -> Page:
     """`after`: 0 for the first that is kept. Raises where no such number was given out yet."""
-    with Ledger.read(paths) as ledger:
+    with _ledger(paths) as ledger:
         found = ledger.events(min(after, _MOST), PAGE)
         newest = after if found else ledger.last_event()
     if newest < after:
@@ -79,11 +90,17 @@ def read_page(paths: Paths, after: int, wanted: Filter) -> Page:
 
 
 def read_last(paths: Paths, count: int, wanted: Filter) -> Page:
-    """The newest of those that are wanted."""
-    with Ledger.read(paths) as ledger:
-        found = ledger.events()
-        newest = ledger.last_event() if not found else found[-1].sequence
-    events = [event for event in found if wanted(event)]
+    """The newest of those that are wanted. Asked for with every look at the console: no more is
+    read than it takes to find them."""
+    with _ledger(paths) as ledger:
+        newest, reach = ledger.last_event(), count
+        while True:
+            found = ledger.events(max(0, newest - reach))
+            events = [event for event in found if wanted(event)]
+            if len(events) >= count or reach >= newest:
+                break
+            reach *= _FURTHER
+    newest = found[-1].sequence if found else newest
     return Page(tuple(events[-count:]), None, newest, full=False)
 
 

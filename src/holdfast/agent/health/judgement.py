@@ -22,13 +22,14 @@ class Judge:
             self._row = min(self._row, 0) - 1
             if -self._row < self.unhealthy_threshold:
                 return False
-            return self._say(False, f"{_times(-self._row)}: {problem}")
+            return self._say(False, f"{_times(self.unhealthy_threshold)}: {problem}")
         self._row = max(self._row, 0) + 1
         if self._row < self.healthy_threshold:
             return False
-        return self._say(True, f"answered {_times(self._row)}")
+        return self._say(True, f"answered {_times(self.healthy_threshold)}")
 
     def _say(self, healthy: bool, reason: str) -> bool:
+        """The reason holds no count that goes on: with it, every probe would be news."""
         changed = self.verdict is None or self.verdict.healthy is not healthy
         self.verdict = Verdict(healthy, reason)
         return changed

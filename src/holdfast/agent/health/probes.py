@@ -30,14 +30,19 @@ _LONGEST_HEAD = 4096
 
 async def probe(target: Target, timeout: float) -> str:
     """What went wrong; empty where the target answered as it should."""
+    asked = asyncio.ensure_future(_KINDS[target.kind](target))
     try:
-        async with asyncio.timeout(timeout):
-            return await _KINDS[target.kind](target)
-    except TimeoutError:
+        # Not asyncio.timeout(): where this process gets no core for as long, it would take an
+        # answer that has been there for a while, and is about to be read, for none.
+        await asyncio.wait((asked,), timeout=timeout)
+        if asked.done():
+            return asked.result()
         return f"no answer from {target.address} within {timeout:g} s"
     except OSError as error:
         # asyncio puts its own words in place of the system's.
         return f"{target.address}: {os.strerror(error.errno) if error.errno else error}"
+    finally:
+        asked.cancel()
 
 
 def _socket(target: Target, kind: int, protocol: int = 0) -> socket.socket:

@@ -97,7 +97,7 @@ class Plugins:
         """Now, because somebody asks for it."""
         charge = self._charges.get(name)
         if charge is None:
-            known = ", ".join(sorted(self._charges)) or "there are none"
+            known = ", ".join(sorted(self._charges)) or "none"
             raise Refused(f"there is no Plugin/{name}; known are: {known}")
         return await self._run(charge, Trigger("manual"), dry_run=dry_run)
 

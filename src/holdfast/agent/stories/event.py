@@ -9,9 +9,15 @@ from holdfast.agent.events.log import Missed, about
 from holdfast.agent.stories.style import Style, counted
 from holdfast.state.events import StoredEvent
 
-_LOOKS = {"created": "green", "repaired": "green", "deleted": "yellow", "updated": "yellow"}
+_LOOKS = {
+    "created": "green",
+    "healthy": "green",
+    "repaired": "green",
+    "deleted": "yellow",
+    "updated": "yellow",
+}
 # Of whatever goes wrong.
-_BAD = ("failed", "rejected", "fight", "drift", "reverted", "unhealthy", "lost")
+_BAD = ("failed", "rejected", "conflict", "fight", "drift", "reverted", "unhealthy", "lost")
 
 
 def entry(event: StoredEvent | Missed) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from holdfast.agent.load import Loaded
 from holdfast.agent.stories import artifact
 from holdfast.agent.stories.findings import find
 from holdfast.agent.stories.members import Members
-from holdfast.agent.stories.selector import parse
+from holdfast.agent.stories.selector import Selector, parse
 from holdfast.agent.stories.style import Style
 from holdfast.dataclass import dataclass
 from holdfast.paths import Paths
+
+_ALIKE = 5  # resources that are offered where an artifact was meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,16 @@ def explain(paths: Paths, loaded: Loaded, name: str) -> Told:
 
     return Told(
         bool(findings),
-        f"{selector.text}: not there, not declared and not claimed",
+        _absent(loaded, selector),
         lambda: artifact.members(selector, findings, view.plan),
         lines,
     )
+
+
+def _absent(loaded: Loaded, selector: Selector) -> str:
+    *others, last = sorted(selector.kinds)
+    kinds = f"{', '.join(others)} or {last}" if others else last
+    said = f"{selector.text}: no {kinds} of this name is there, declared or claimed"
+    word = selector.words[-1] if selector.words else ""
+    alike = [one.id for one in loaded.router.resources if one.name == word]
+    return f"{said}; did you mean {' or '.join(alike[:_ALIKE])}?" if alike else said

@@ -23,6 +23,7 @@ def members(given: Report, generation: int) -> Iterator[tuple[str, Any]]:
     yield "results", map(_result, given.results)
     yield "as_declared", document.summary(left)[Verb.KEEP]
     yield "left", document.operations(left.changes)
+    yield "orphans", document.orphans(left.orphans)
     yield "conflicts", map(document.conflict, left.conflicts)
     yield "adoption_candidates", map(document.candidate, left.candidates)
     yield "pending", map(document.held, left.pending)
@@ -80,7 +81,7 @@ def _failures(given: Report) -> Iterator[str]:
         return pair[0].verb.value, pair[1].error
 
     # Each round tries again what is left; the last word of each is enough.
-    last = {(pair[0].verb, pair[1].key): pair for pair in given.failures}
+    last = {pair[1].key: pair for pair in given.failures}
     for items, count in groups.alike(last.values(), key):
         for operation, failure in items:
             yield f"  {operation.verb} {failure.key}: {failure.error}"

@@ -41,6 +41,7 @@ class ResourceStory:
         yield "reason", "" if status is None else status.reason
         yield "claims", map(claim_story.entry, self.claims)
         yield "operations", document.operations(self.plan.operations)
+        yield "orphans", document.orphans(self.plan.orphans)
         yield "conflicts", map(document.conflict, self.plan.conflicts)
         yield "adoption_candidates", map(document.candidate, self.plan.candidates)
         yield "pending", map(document.held, self.plan.pending)
@@ -82,10 +83,12 @@ def tell(paths: Paths, loaded: Loaded, resource: str) -> ResourceStory:
     claims = tuple(claim for claim in view.claims.values() if resource in claim.owners)
     past = last_resource(paths, resource) if status is None else None
     if status is None and past is None and not claims:
-        known = ", ".join(one.resource for one in statuses[:10])
+        from holdfast.resources.nearest import nearest  # only mistakes need it
+
+        known = [one.resource for one in statuses]
+        hint = nearest(resource, known) or f"; declared are {', '.join(known[:10]) or 'none'}"
         raise HoldfastError(
-            f"{resource}: no such resource, now or in the generations the ledger keeps;"
-            f" declared are {known or 'none'}"
+            f"{resource}: no such resource, now or in the generations the ledger keeps{hint}"
         )
     return ResourceStory(resource, status, past, claims, _part(view.plan, resource))
 

@@ -12,7 +12,7 @@ from holdfast.engine.kinds import KINDS
 from holdfast.errors import HoldfastError
 
 _RESOURCE = re.compile(r"[A-Z]\w*/.+")
-# The words that `ip` takes too.
+# The words that `ip` and `nft` take too.
 _ALIASES = {
     "addr": "address",
     "neigh": "neighbour",
@@ -20,7 +20,10 @@ _ALIASES = {
     "r": "route",
     "dev": "link",
     "interface": "link",
+    "table": "nft",
 }
+_NFT_FAMILIES = ("ip", "ip6", "inet", "arp", "bridge", "netdev")
+_SERVICE = re.compile(r"[a-z][a-z0-9-]*")
 _DEFAULTS = ("0.0.0.0/0", "::/0")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -110,8 +113,11 @@ def _kinds_of(word: str) -> frozenset[str]:
         return frozenset({"file"})
     if _interface(word) is not None:
         return frozenset({"address", "route", "neighbour"})
+    if word in _NFT_FAMILIES:
+        return frozenset({"nft"})
     # A VLAN link and a kernel setting may both have dots in their names.
-    return frozenset({"link", "sysctl"})
+    services = {"service"} if _SERVICE.fullmatch(word) else set()
+    return frozenset({"link", "sysctl"} | services)
 
 
 def _interface(text: str) -> Interface | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.agent.phases import LOOKS, ResourceStatus
 from holdfast.agent.stories.style import Style, counted, thousands
@@ -13,9 +13,9 @@ from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.paths import Paths
 from holdfast.resources.moments import format_moment
-from holdfast.state.confirmations import Confirmation
-from holdfast.state.journal import LAST_PASS
-from holdfast.state.ledger import Ledger
+
+if TYPE_CHECKING:
+    from holdfast.state.confirmations import Confirmation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Status:
     resources: Sequence[ResourceStatus]
     summary: Mapping[str, int]  # of the plan
     past: Past
+    troubles: tuple[str, ...] = ()  # what is wrong besides: a part that is not in force, a fight
 
     def counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -69,6 +70,7 @@ class Status:
         yield "generation", newest
         yield "trial", None if past.trial is None else past.trial.entry()
         yield "last_pass", past.last_pass
+        yield "troubles", list(self.troubles)
         yield "counts", self.counts()
         yield "summary", dict(self.summary)
         yield "resources", map(_entry, self.resources)
@@ -88,7 +90,7 @@ class Status:
         if leaving:
             text = f"{counted(leaving, 'artifact')} to be deleted by the next apply"
             yield style(text, "yellow")
-        said = ", ".join(f"{count} {phase}" for phase, count in self.counts().items())
+        said = ", ".join(f"{thousands(count)} {phase}" for phase, count in self.counts().items())
         yield f"{counted(len(self.resources), 'resource')}: {said or 'nothing is declared'}."
 
     def _history(self) -> str:
@@ -107,6 +109,10 @@ def status(router: str, resources: Sequence[ResourceStatus], plan: Plan, past: P
 
 
 def past(paths: Paths) -> Past:
+    # Where a daemon tells the status, it tells this, too.
+    from holdfast.state.journal import LAST_PASS
+    from holdfast.state.ledger import Ledger
+
     with Ledger.read(paths) as ledger:
         newest = ledger.generations(1)
         note = ledger.note(LAST_PASS)

@@ -6,7 +6,9 @@ import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from holdfast.agent.watch import services
 from holdfast.agent.watch.files import FileWatch
@@ -35,6 +37,13 @@ from holdfast.paths import Paths
 _FACTS = {leases.FOLDER: Key(FACT, "lease"), ppp_dns.FOLDER: Key(FACT, "PPP session")}
 
 
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=_Closes)
+
+
 class Watch:
     """Made and used on the event loop; `told` is called there.
 
@@ -55,13 +64,19 @@ class Watch:
         self._config: frozenset[Path] = frozenset()
         self._at: dict[Path, tuple[Key | None, ...]] = {}
         self._unwatched: list[str] = []
-        self._settings = SysctlWatch(self._tell)
-        self._hostname = HostnameWatch(self._tell)
-        self._wireguard = WireGuardWatch(self._tell)
-        self._files = FileWatch(self._file, lambda: self._tell(Hint()))
-        self._services = ServiceWatch(self._tell)
-        self._netlink = NetlinkWatch(self._tell, tag, ports, self._settings.hurry)
-        self._nft = _nft_watch(self._tell)
+        self._open = ExitStack()
+        try:
+            self._settings = self._keep(SysctlWatch(self._tell))
+            self._hostname = self._keep(HostnameWatch(self._tell))
+            self._wireguard = self._keep(WireGuardWatch(self._tell))
+            self._files = self._keep(FileWatch(self._file, lambda: self._tell(Hint())))
+            self._services = self._keep(ServiceWatch(self._tell))
+            self._netlink = self._keep(NetlinkWatch(self._tell, tag, ports, self._settings.hurry))
+            nft = _nft_watch(self._tell)
+            self._nft = self._keep(nft) if nft is not None else None
+        except BaseException:
+            self._open.close()
+            raise
 
     @property
     def heard(self) -> int:
@@ -78,11 +93,11 @@ class Watch:
         await self._services.start()
 
     def close(self) -> None:
-        for one in (self._netlink, self._nft, self._files, self._services, self._settings):
-            if one is not None:
-                one.close()
-        self._hostname.close()
-        self._wireguard.close()
+        self._open.close()
+
+    def _keep(self, one: T) -> T:
+        self._open.callback(one.close)
+        return one
 
     def follow(
         self, desired: Desired, claims: Iterable[Claim], tag: int, config: Iterable[Path] = ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from starlette.applications import Starlette
@@ -23,10 +24,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast import __version__
 from holdfast.agent.events.log import Filter
 from holdfast.agent.stories import event as event_story
 from holdfast.agent.web.address import Listen
-from holdfast.agent.web.formats import FILTERS
+from holdfast.agent.web.formats import FILTERS, hour
 from holdfast.agent.web.metrics import Metrics
 from holdfast.agent.web.view import Seen
 from holdfast.errors import HoldfastError, Refused
@@ -35,6 +37,8 @@ _HERE = Path(__file__).parent
 _PAGE = 200
 # Streams that are open at once; a browser takes one for each tab.
 MOST_STREAMS = 16
+_API = "/api/v1"
+STREAM = f"{_API}/events/stream"
 # A stream says something this often, so that one that nobody reads any more is noticed.
 _BEAT_S = 15.0
 
@@ -50,7 +54,6 @@ _HEADERS = {
 
 def make_app(seen: Seen, listen: Listen) -> ASGIApp:
     site = _Site(seen)
-    api = "/api/v1"
     routes = [
         Route("/", site.page("overview.html", site.overview)),
         Route("/plan", site.page("plan.html", site.plan)),
@@ -60,13 +63,13 @@ def make_app(seen: Seen, listen: Listen) -> ASGIApp:
         Route(
             "/generations/{before:int}/{after:int}", site.page("generation.html", site.comparison)
         ),
-        Route(f"{api}/status", site.document(site.overview)),
-        Route(f"{api}/plan", site.document(site.plan)),
-        Route(f"{api}/events", site.document(site.events)),
-        Route(f"{api}/events/stream", site.stream),
-        Route(f"{api}/generations", site.document(site.generations)),
-        Route(f"{api}/generations/{{number:int}}", site.document(site.generation)),
-        Route(f"{api}/generations/{{before:int}}/{{after:int}}", site.document(site.comparison)),
+        Route(f"{_API}/status", site.document(site.overview)),
+        Route(f"{_API}/plan", site.document(site.plan)),
+        Route(f"{_API}/events", site.document(site.events)),
+        Route(STREAM, site.stream),
+        Route(f"{_API}/generations", site.document(site.generations)),
+        Route(f"{_API}/generations/{{number:int}}", site.document(site.generation)),
+        Route(f"{_API}/generations/{{before:int}}/{{after:int}}", site.document(site.comparison)),
         Route("/metrics", site.metrics),
         Route("/healthz", site.healthz),
         Route("/readyz", site.readyz),
@@ -130,6 +133,7 @@ class _Guard:
         await self._app(scope, receive, guarded)
 
 
+T = TypeVar("T")
 Answer = Callable[[Request], Awaitable[dict[str, Any]]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -147,27 +151,34 @@ class _Site:
             lstrip_blocks=True,
         )
         self._pages.filters.update(FILTERS)
+        self._pages.globals.update(version=__version__, zone=lambda: time.strftime("%Z"))
 
     def page(self, template: str, answer: Answer) -> Endpoint:
         async def respond(request: Request) -> Response:
             found = await answer(request)
-            text = self._pages.get_template(template).render(path=request.url.path, **found)
+            made = self._pages.get_template(template)
+            # Ten thousand resources take a second, in which nothing else would get its turn.
+            text = await self._in_thread(lambda: made.render(path=request.url.path, **found))
             return Response(text, media_type="text/html")
 
         return respond
 
     def document(self, answer: Answer) -> Endpoint:
         async def respond(request: Request) -> Response:
-            return JSONResponse(await answer(request))
+            return await self._in_thread(JSONResponse, await answer(request))
 
         return respond
 
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        threads = self._seen.events.threads
+        return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
+
     async def overview(self, _request: Request) -> dict[str, Any]:
-        found = await asyncio.to_thread(self._seen.overview)
+        found = await self._in_thread(self._seen.overview)
         return found | {"events": await self._seen.last_events(12, Filter())}
 
     async def plan(self, _request: Request) -> dict[str, Any]:
-        return await asyncio.to_thread(self._seen.plan)
+        return await self._in_thread(self._seen.plan)
 
     async def events(self, request: Request) -> dict[str, Any]:
         wanted = _filter(request)
@@ -177,11 +188,11 @@ class _Site:
         }
 
     async def generations(self, _request: Request) -> dict[str, Any]:
-        return {"generations": await asyncio.to_thread(self._seen.generations)}
+        return {"generations": await self._in_thread(self._seen.generations)}
 
     async def generation(self, request: Request) -> dict[str, Any]:
         number = int(request.path_params["number"])
-        files = await asyncio.to_thread(self._seen.generation, number)
+        files = await self._in_thread(self._seen.generation, number)
         return {
             "title": f"Generation {number}",
             "files": [{"path": path, "text": text} for path, text in files],
@@ -190,11 +201,11 @@ class _Site:
 
     async def comparison(self, request: Request) -> dict[str, Any]:
         before, after = int(request.path_params["before"]), int(request.path_params["after"])
-        diff = await asyncio.to_thread(self._seen.diff, before, after)
+        diff = await self._in_thread(self._seen.diff, before, after)
         return {"title": f"From generation {before} to {after}", "files": [], "diff": diff}
 
     async def metrics(self, _request: Request) -> Response:
-        text = await asyncio.to_thread(self._metrics.text)
+        text = await self._in_thread(self._metrics.text)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     async def healthz(self, _request: Request) -> Response:
@@ -220,7 +231,7 @@ class _Site:
         try:
             # A number that was never given out is of a ledger that was here before. The browser
             # would ask with it for ever; it is told the newest number there is.
-            newest = await asyncio.to_thread(self._seen.newest_event)
+            newest = await self._in_thread(self._seen.newest_event)
         except BaseException:
             self._free()
             raise
@@ -245,7 +256,9 @@ class _Site:
                 if "lagged" in entry:
                     yield f"event: lagged\ndata: {json.dumps(entry)}\n\n"
                     continue
-                said = json.dumps(entry | {"look": event_story.look(entry["kind"])})
+                # The router's clock, as in the rest of the page, wherever the browser is.
+                shown = {"look": event_story.look(entry["kind"]), "hour": hour(entry["time"])}
+                said = json.dumps(entry | shown)
                 yield f"id: {entry['sequence']}\ndata: {said}\n\n"
         finally:
             coming.cancel()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from holdfast.agent.phases import LOOKS
-from holdfast.agent.stories import event
+from holdfast.agent.phases import LOOKS, Phase
+from holdfast.agent.stories import event, wording
 from holdfast.agent.stories.status import ago
 
 
@@ -15,25 +15,26 @@ def _moment(seconds: float | None) -> str:
     return "" if not seconds else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
-def _hour(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
+def hour(seconds: float) -> str:
+    """With the date, where that is not today."""
+    return event.clock(seconds, time.strftime("%Y-%m-%d"))
 
 
 def _phase_look(phase: str) -> str:
     return next((look for known, look in LOOKS.items() if known.value == phase), "dim")
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return "none" if value is None else str(value)
+def _worst_first(resources: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    order = [phase.value for phase in Phase]
+    return sorted(resources, key=lambda one: order.index(one["phase"]))
 
 
-FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., Any]] = {
     "moment": _moment,
-    "hour": _hour,
+    "hour": hour,
     "ago": lambda seconds: ago(int(seconds)),
     "phase_look": _phase_look,
+    "worst_first": _worst_first,
     "event_look": event.look,
-    "value": _value,
+    "value": wording.value,
 }

@@ -15,7 +15,7 @@ from holdfast.agent.stories import event as event_story
 from holdfast.agent.stories import generations
 from holdfast.agent.stories import status as status_story
 from holdfast.agent.stories.status import Status
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.paths import Paths
@@ -48,9 +48,7 @@ class Loop(Protocol):
 class Seen:
     loop: Loop
     events: EventStream
-    _for: DaemonStatus | None = None
-    _status: Status | None = None
-    left: Mapping[str, int] = field(default_factory=lambda: document.summary(_EMPTY))
+    _told: tuple[DaemonStatus, Status] | None = None  # at once: pages are made in many threads
 
     @property
     def ready(self) -> bool:
@@ -58,18 +56,16 @@ class Seen:
 
     def status(self) -> Status:
         """By the last pass; nothing is looked at anew."""
-        daemon = self.loop.status
-        if self._status is None or self._for is not daemon:
+        daemon, told = self.loop.status, self._told
+        if told is None or told[0] is not daemon:
             plan = daemon.plan or _EMPTY
             resources = daemon.router.resources if daemon.router is not None else ()
             name = daemon.router.name if daemon.router is not None else ""
             masked = daemon.effective.suppressed if daemon.effective is not None else ()
             found = phases(plan, resources, masked)
             past = status_story.past(self.loop.paths)
-            self._status = status_story.status(name, found, plan, past)
-            self.left = self._status.summary
-            self._for = daemon
-        return self._status
+            told = self._told = (daemon, status_story.status(name, found, plan, past))
+        return told[1]
 
     def overview(self) -> dict[str, Any]:
         daemon, status = self.loop.status, self.status()

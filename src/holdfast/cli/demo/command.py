@@ -33,16 +33,7 @@ def command() -> int:
         child = os.fork()
         if child == 0:
             os._exit(_play(Path(folder)))
-        return _wait(child)
-
-
-def _wait(child: int) -> int:
-    try:
-        _, status = os.waitpid(child, 0)
-    except KeyboardInterrupt:
-        os.waitpid(child, 0)  # the terminal interrupted it as well
-        raise
-    return os.waitstatus_to_exitcode(status)
+        return namespaces.wait(child)
 
 
 def _play(folder: Path) -> int:

@@ -35,8 +35,7 @@ def command(paths: Paths, file: Path | None) -> int:
         child = os.fork()
         if child == 0:
             os._exit(_play(path, Path(folder)))
-        _, status = os.waitpid(child, 0)
-        return os.waitstatus_to_exitcode(status)
+        return namespaces.wait(child)
 
 
 def _play(file: Path, folder: Path) -> int:
@@ -50,7 +49,10 @@ def _play(file: Path, folder: Path) -> int:
             file=sys.stderr,
         )
         return Exit.FAILED
-    return namespaces.run_as_init(lambda: _script(file, folder))
+    try:
+        return namespaces.run_as_init(lambda: _script(file, folder))
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
 
 
 def _script(file: Path, folder: Path) -> int:

@@ -93,6 +93,8 @@ def _command(root: Path, *arguments: str) -> int:
         if said not in _SAID:
             _SAID.add(said)
             print(line, file=sys.stderr, flush=True)
+    if code == Exit.INTERRUPTED:
+        raise KeyboardInterrupt
     return code
 
 

@@ -14,14 +14,19 @@ function row(event) {
   const found = document.createElement("tr");
   found.className = "new";
   found.dataset.number = event.sequence;
-  const time = new Date(event.time * 1000);
   const what = document.createElement("td");
   const subject = document.createElement("code");
   subject.textContent = event.subject;
   what.append(subject, ` ${event.message}`);
+  if (event.data.owners?.length) {
+    const owners = document.createElement("span");
+    owners.className = "dim";
+    owners.textContent = ` (${event.data.owners.slice(0, 3).join(", ")})`;
+    what.append(owners);
+  }
   found.append(
     cell(event.sequence, "dim"),
-    cell(time.toLocaleTimeString("en-GB")),
+    cell(event.hour),
     cell(event.kind, event.look),
     what,
   );
