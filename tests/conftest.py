@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell has what it starts in the background ignore SIGINT, and all that is started by that
+    # inherits it: commands that tests interrupt would go on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "uml: the user-mode-Linux lane runs this test too")
     config.addinivalue_line("markers", "systemd: the lane with systemd as PID 1 runs this test too")
     config.addinivalue_line("markers", "qemu: the lane under QEMU runs this test too")

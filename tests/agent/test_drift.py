@@ -41,6 +41,9 @@ def at_rest(netns: Namespace, root: Path, file: Path) -> Iterator[Daemon]:
     with serve(root, file) as daemon:
         daemon.wait_for("because of the start")
         until(lambda: all(one.right(netns) for one in tamperings(root)), "all is as declared")
+        # The last that the kernel does by itself, and a reason to look.
+        until(lambda: "tentative" not in netns.ip("-6 addr show"), "links have their addresses")
+        daemon.rest()
         yield daemon
 
 
