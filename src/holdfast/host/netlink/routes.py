@@ -13,7 +13,6 @@ from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, identify, 
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host.netlink import tentative
 from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.names import LinkNames, read_names
 from holdfast.host.netlink.route_codec import RTM_NEWROUTE, created
@@ -39,6 +38,7 @@ from holdfast.host.netlink.socket import (
     NetlinkSocket,
     Request,
 )
+from holdfast.host.netlink.tentative import Checks
 
 # Each table is two dumps; with more of them, one dump of all is cheaper.
 _TABLES_AT_ONCE = 64
@@ -50,6 +50,7 @@ class RouteDriver:
     def __init__(self, sock: NetlinkSocket, tag: int) -> None:
         self._sock = sock
         self._tag = tag
+        self._checks = Checks(sock)
 
     def observe(self, scope: Scope) -> Observed:
         names = read_names(self._sock)
@@ -143,7 +144,7 @@ class RouteDriver:
         shape = created(shared, legs, self._tag)
         requests = shape.requests(RTM_NEWROUTE, REQUEST | CREATE | EXCL, keys, BATCH_MESSAGES)
         failed = self._sock.transact_blocks(requests, progress)
-        if failed and ":" in shared.prefsrc and tentative.passed(self._sock, shared.prefsrc):
+        if failed and ":" in shared.prefsrc and self._checks.passed(shared.prefsrc):
             left = sorted(failed)
             bodies = shape.bodies(keys[index] for index in left)
             again = [Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in bodies]

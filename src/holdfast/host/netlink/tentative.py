@@ -10,22 +10,27 @@ from holdfast.host.netlink.address_codec import DAD_FAILED, RTM_GETADDR, TENTATI
 from holdfast.host.netlink.socket import NetlinkSocket
 
 # A check takes a second, and up to one more before it begins. One that does not end waits for a
-# carrier, and nobody knows for how long.
+# carrier, and nobody knows for how long: no pass may wait that long for each of its routes.
 _LONGEST_S = 3.0
 _PAUSE_S = 0.05
 
 
-def passed(sock: NetlinkSocket, address: str) -> bool:
-    """Waits for the check of an address; whether it was checked just now, and is good."""
-    packed = socket.inet_pton(socket.AF_INET6, address)
-    deadline = time.monotonic() + _LONGEST_S
-    waited = False
-    while _is_checked(sock, packed):
-        if time.monotonic() > deadline:
-            return False
-        waited = True
-        time.sleep(_PAUSE_S)
-    return waited
+class Checks:
+    def __init__(self, sock: NetlinkSocket) -> None:
+        self._sock = sock
+        self._left = _LONGEST_S  # of all the waiting there will be
+
+    def passed(self, address: str) -> bool:
+        """Waits for the check of an address; whether it was checked just now, and is good."""
+        packed = socket.inet_pton(socket.AF_INET6, address)
+        waited = False
+        while _is_checked(self._sock, packed):
+            if self._left <= 0:
+                return False
+            waited = True
+            self._left -= _PAUSE_S
+            time.sleep(_PAUSE_S)
+        return waited
 
 
 def _is_checked(sock: NetlinkSocket, packed: bytes) -> bool:

@@ -73,6 +73,15 @@ class OwnSupervisor:
 
 
 def _seen(definition: Definition | None, running: Running | None, supervised: bool) -> Seen | None:
+    here = True
+    if running is not None:
+        try:
+            here = processes.network(running.process.pid) == processes.network()
+        except (FileNotFoundError, ProcessLookupError):
+            running = None
+        except OSError as error:
+            raise DriverError(f"process {running.process.pid}: {error}") from error
+    # Asked last, for the number may be another's by now.
     if running is not None and not processes.alive(running.process):
         running = None
     if definition is None:
@@ -87,11 +96,4 @@ def _seen(definition: Definition | None, running: Running | None, supervised: bo
     if running is None:
         return Seen(definition.mark, unit, False, definition.reload)
     active: bool | str = True if supervised else UNSUPERVISED
-    try:
-        if processes.network(running.process.pid) != processes.network():
-            active = ELSEWHERE
-    except (FileNotFoundError, ProcessLookupError):
-        return Seen(definition.mark, definition.unit, False, definition.reload)  # it ended just now
-    except OSError as error:
-        raise DriverError(f"process {running.process.pid}: {error}") from error
-    return Seen(definition.mark, unit, active, running.reload)
+    return Seen(definition.mark, unit, active if here else ELSEWHERE, running.reload)
