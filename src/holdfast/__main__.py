@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 
 
@@ -14,6 +15,10 @@ def main() -> int:
 
         print(f"holdfast {__version__}")
         return 0
+    if "serve" in arguments[:3]:
+        # Before the imports, which take longest: whoever has the file read again while the daemon
+        # starts must not end it. It is read after this in any case.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # A command lives for a moment and makes hardly any cycles; looking for them takes a third of
     # the time of the imports, and more among 100 000 routes.
     gc.disable()

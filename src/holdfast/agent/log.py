@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
+import os
+import threading
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 FORMS = ("text", "json", "journal")
 # As syslog numbers them; the journal reads them off the start of a line.
 _LEVELS = {"error": 3, "warning": 4, "info": 6}
+# Lines that wait to be read: as many as a busy hour says.
+_MOST_WAITING = 10_000
+# How long the end of the daemon waits for them to be read.
+_LAST_S = 1.0
 _WARN = ("warning:", "conflict:", "blocked:", "unknown:", "fight")
 
 
@@ -50,13 +56,64 @@ def fault(what: str, error: Exception) -> str:
     return said
 
 
-def log(form: str) -> Callable[[str], None]:
-    """Says lines on stderr. A line is one line, whatever stands in it. What cannot be written is
-    lost: a full disk, or a reader that is gone, is no reason to leave the router alone."""
+class Lines:
+    """Lines on their way to stderr, written by a thread of their own: whoever should read them may
+    stop doing so for good, and a write to a full pipe waits for as long as that.
+
+    No Python file is written to: a thread that waits in one holds its lock, and the interpreter
+    would not end.
+    """
+
+    def __init__(self, most: int = _MOST_WAITING) -> None:
+        self._most = most
+        self._waiting: deque[str] = deque()
+        self._lost = 0
+        self._changed = threading.Condition()
+        self._writing = False
+        threading.Thread(target=self._write, name="log", daemon=True).start()
+
+    def put(self, line: str) -> None:
+        with self._changed:
+            if len(self._waiting) < self._most:
+                self._waiting.append(line)
+            else:
+                self._lost += 1
+            self._changed.notify_all()
+
+    def finish(self, seconds: float = _LAST_S) -> None:
+        """Until all is written, but no longer than that."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._waiting or self._writing), seconds)
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting)
+                lines, lost = list(self._waiting), self._lost
+                self._waiting.clear()
+                self._lost, self._writing = 0, True
+            if lost:
+                lines.append(f"{lost} lines of the log were lost: nobody read them in time")
+            for line in lines:
+                _put_out(f"{line}\n".encode(errors="replace"))
+
+
+def _put_out(data: bytes) -> None:
+    """What cannot be written is lost: a full disk, or a reader that is gone, is no reason to leave
+    the router alone."""
+    with suppress(OSError):
+        while data:
+            data = data[os.write(2, data) :]
+
+
+@contextmanager
+def log(form: str) -> Iterator[Callable[[str], None]]:
+    """What says lines on stderr. A line is one line, whatever stands in it."""
     shape = {"text": _text, "json": _json, "journal": _journal}[form]
-
-    def say(line: str) -> None:
-        with suppress(OSError):
-            print(shape(" ".join(line.splitlines())), file=sys.stderr, flush=True)
-
-    return say
+    lines = Lines()
+    try:
+        yield lambda line: lines.put(shape(" ".join(line.splitlines())))
+    finally:
+        lines.finish()

@@ -117,12 +117,18 @@ class Agent:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
-        loop.add_signal_handler(signal.SIGHUP, self._read_again, "SIGHUP")
+        # Not by asyncio, which at the end gives the signal back to the kernel: a daemon that is
+        # told to read its file again while it stops would be ended by that.
+        signal.signal(
+            signal.SIGHUP,
+            lambda *_signal: loop.call_soon_threadsafe(self._read_again, "SIGHUP"),
+        )
         hear_faults(self.say, lambda: self._wakeups.tell_of_many("a fault"))
         self.paths.under(LEASES).mkdir(parents=True, exist_ok=True)
         reason = Reason(("the start",), True, Gathered())
         ready = False
         async with AsyncExitStack() as stack:
+            stack.callback(signal.signal, signal.SIGHUP, signal.SIG_IGN)
             stack.callback(self._thread.shutdown)
             stack.push_async_callback(self._in_thread, self._reconciler.close)
             stack.callback(self._following.close)

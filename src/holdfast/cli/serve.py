@@ -62,8 +62,8 @@ def command(paths: Paths, file: Path | None, listen: Listen | None, form: str) -
     path = (paths.config if file is None else file).absolute()
 
     handed = inherited.take(os.environ)
-    with alone(paths):
+    with log(form) as say, alone(paths):
         if not handed:
             sockets.refuse_held(paths)
-        asyncio.run(Agent(paths, path, log(form), listen=listen, inherited=handed).run())
+        asyncio.run(Agent(paths, path, say, listen=listen, inherited=handed).run())
     return Exit.OK
