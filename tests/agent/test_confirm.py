@@ -88,6 +88,23 @@ def test_confirmed(holdfast: Holdfast, router: Namespace) -> None:
         assert daemon.end() == 0
 
 
+def test_confirmed_in_time_while_the_ledger_is_held(holdfast: Holdfast, router: Namespace) -> None:
+    """Past the deadline: the daemon keeps the deadline, and knows that somebody asked in time."""
+    with serve(holdfast.root, holdfast.folder / "router.yaml") as daemon:
+        daemon.wait_for("read: ")
+        holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "8s")
+        with Ledger.open(Paths(holdfast.root), command="a long pass", wait=60):
+            asking = holdfast.start("confirm")
+            scene.until(lambda: scene.asked(holdfast.root), "asked")
+            assert not scene.overdue(holdfast.root)
+            scene.until(lambda: scene.overdue(holdfast.root), "the deadline passed")
+        assert asking.wait(scene.LONG_S) == 0
+        assert not scene.waiting(holdfast.root)
+        assert "10.6.0.0/16" in router.ip("route show")
+        assert "reverted" not in daemon.said()
+        assert daemon.end() == 0
+
+
 @pytest.mark.parametrize("late", [False, True], ids=["in time", "late"])
 def test_daemon_killed(holdfast: Holdfast, router: Namespace, late: bool) -> None:
     """And whoever else kept the deadline: the next daemon does."""

@@ -31,6 +31,10 @@ def _ignored(pid: int) -> bool:
     return bool(caught & 1 << (signal.SIGHUP - 1))
 
 
+def _ended(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def test_a_hangup_at_any_moment(netns: Namespace, root: Path) -> None:
     root.mkdir()
     netns.veth("wan0", "far0")
@@ -52,8 +56,8 @@ def test_a_hangup_at_any_moment(netns: Namespace, root: Path) -> None:
             until(lambda: "192.0.2.1/24" in netns.ip("addr show dev wan0"), "the first pass")
             assert daemon.process.poll() is None
             daemon.signal(signal.SIGTERM)
-            # Reaped here alone, so that its number is nobody else's before the sender stops.
-            until(lambda: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT), "ended")
+            # Not reaped yet, so that its number is nobody else's before the sender stops.
+            until(lambda: _ended(pid), "ended")
         finally:
             over.set()
             sender.join()

@@ -223,6 +223,11 @@ def overdue(root: Path) -> bool:
     return found is not None and bool(confirm.overdue(found))
 
 
+def asked(root: Path) -> bool:
+    """Does somebody ask for what waits to be confirmed, or did so until he was killed?"""
+    return (root / "run/holdfast/confirm-asked.json").exists()
+
+
 def keepers(root: Path) -> list[int]:
     """Processes that keep a deadline for this root."""
     found = []

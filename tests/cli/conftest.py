@@ -78,6 +78,17 @@ class Holdfast:
         )
         return Done(done.returncode, done.stdout, without_notices(done.stderr))
 
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """Not waited for: whoever starts it ends it."""
+        return subprocess.Popen(
+            self.arguments(*words),
+            cwd=self.folder,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
     def ok(self, *words: str) -> Done:
         done = self.run(*words)
         assert done.code == 0, f"{words}: {done.code}\n{done.out}{done.err}"

@@ -12,8 +12,10 @@ from holdfast.agent.confirm import deadline
 from holdfast.cli import main
 from holdfast.errors import LedgerError
 from holdfast.host.host import LinuxHost
+from holdfast.paths import Paths
 from holdfast.resources.moments import parse_moment
 from holdfast.state.confirmations import Confirmation
+from holdfast.state.ledger import Ledger
 from tests.cli import confirm_scene as scene
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.namespace import Namespace
@@ -47,6 +49,41 @@ def test_confirmed_in_time(holdfast: Holdfast, router: Namespace) -> None:
     assert holdfast.run("confirm").err.endswith(
         "nothing waits to be confirmed; generation 2 was confirmed\n"
     )
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["lives", "is killed"])
+def test_asked_in_time_while_the_ledger_is_held(
+    holdfast: Holdfast, router: Namespace, killed: bool
+) -> None:
+    """Past the deadline, by another process: what was asked for in time counts. Also where whoever
+    asked does not live to see it, and his keeper comes to it."""
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "6s")
+    changed = scene.state(holdfast, router)
+    with Ledger.open(Paths(holdfast.root), command="a long pass", wait=60):
+        asking = holdfast.start("confirm", "--wait", "60")
+        scene.until(lambda: scene.asked(holdfast.root), "asked")
+        assert not scene.overdue(holdfast.root)
+        if killed:
+            asking.kill()
+            asking.wait()
+        scene.until(lambda: scene.overdue(holdfast.root), "the deadline passed")
+    if not killed:
+        assert asking.wait(scene.LONG_S) == 0
+    scene.until(lambda: not scene.waiting(holdfast.root), "decided")
+    assert scene.state(holdfast, router) == changed
+    assert "generation 2 was confirmed" in holdfast.run("confirm").err
+
+
+def test_asked_too_late_while_the_ledger_is_held(holdfast: Holdfast, router: Namespace) -> None:
+    before = scene.state(holdfast, router)
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "3s")
+    with Ledger.open(Paths(holdfast.root), command="a long pass", wait=60):
+        scene.until(lambda: scene.overdue(holdfast.root), "the deadline passed")
+        asking = holdfast.start("confirm", "--wait", "60")
+        scene.until(lambda: scene.asked(holdfast.root), "asked")
+    assert asking.wait(scene.LONG_S) == 4
+    scene.until(lambda: not scene.waiting(holdfast.root), "reverted")
+    assert scene.state(holdfast, router) == before
 
 
 def test_terminal_closed(holdfast: Holdfast, router: Namespace) -> None:

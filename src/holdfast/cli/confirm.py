@@ -19,19 +19,24 @@ def command(paths: Paths, generation: int | None, wait: float) -> int:
     """Keep what `apply --confirm-within` applied. Beside a daemon, the text of the candidate takes
     the place of the file that it serves.
 
-    With GENERATION, only if that is the one that waits.
+    With GENERATION, only if that is the one that waits. It counts when this was asked, however
+    long another process keeps the ledger after that.
     """
     from holdfast.agent.confirm import window as confirm
+    from holdfast.agent.confirm.asked import asking
     from holdfast.state.ledger import Ledger
 
     with daemon.connect(paths, reads=False) as found:
         if found is not None:
             return _ask(found, generation)
-    with Ledger.open(paths, command="holdfast confirm", wait=wait) as ledger:
+    with (
+        asking(paths, generation or 0) as asked,
+        Ledger.open(paths, command="holdfast confirm", wait=wait) as ledger,
+    ):
         late = confirm.settle(paths, ledger)
         if late is not None:
             print(late.told(), file=sys.stderr)
-        kept = confirm.confirm(ledger, generation)
+        kept = confirm.confirm(ledger, asked)
     return _tell(kept.generation, kept.file, kept.installs)
 
 

@@ -14,8 +14,9 @@ from holdfast.agent import operators, sources
 from holdfast.agent.answers import wire
 from holdfast.agent.answers.asked import Question
 from holdfast.agent.answers.base import Answers
-from holdfast.agent.confirm import going_back, revert
+from holdfast.agent.confirm import deadline, going_back, revert
 from holdfast.agent.confirm import window as confirm
+from holdfast.agent.confirm.asked import asking
 from holdfast.agent.confirm.going_back import Back
 from holdfast.agent.following import changed
 from holdfast.agent.load import Loaded, of_router
@@ -152,9 +153,14 @@ class RouterAnswers(Answers):
             yield pb.ApplyReply(data=data)
 
     async def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmReply:
+        moment = deadline.boot_clock()
+
         def work() -> pb.ConfirmReply:
-            with self.ledger("holdfast confirm") as ledger:
-                kept = confirm.confirm(ledger, request.generation or None)
+            with (
+                asking(self.paths, request.generation, moment) as asked,
+                self.ledger("holdfast confirm") as ledger,
+            ):
+                kept = confirm.confirm(ledger, asked)
             return pb.ConfirmReply(
                 generation=kept.generation, file=kept.file, installed=kept.installs
             )

@@ -6,7 +6,7 @@ answered once for a while counts as broken, so that a lost ping takes nothing ba
 
 from __future__ import annotations
 
-from holdfast.agent.confirm import deadline, lifelines
+from holdfast.agent.confirm import asked, deadline, lifelines
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.agent.confirm.revert import Reverted, revert
 from holdfast.dataclass import dataclass
@@ -38,10 +38,13 @@ class Probing:
 
     def give_up(self, command: str, wait: float) -> Reverted | None:
         """Takes the change back, if it waits still and something is broken still. A pass may have
-        been under way before, and have ended what was in the way."""
+        been under way before, and have ended what was in the way; and somebody may have said that
+        it is to be kept all the same."""
         with Ledger.open(self.paths, command=command, wait=wait) as ledger:
             now = ledger.waiting()
             if now is None or now.generation != self.waiting.generation or now.state != OPEN:
+                return None
+            if asked.in_time(self.paths, now):
                 return None
             problems = lifelines.broken(self.lines, self.tag)
             return revert(self.paths, ledger, "; ".join(problems)) if problems else None

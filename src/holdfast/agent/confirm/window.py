@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.agent import load
-from holdfast.agent.confirm import deadline, lifelines, stored
+from holdfast.agent.confirm import asked, deadline, lifelines, stored
+from holdfast.agent.confirm.asked import Asked
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.agent.confirm.revert import Reverted, revert
 from holdfast.dataclass import dataclass, field
@@ -29,7 +30,7 @@ from holdfast.paths import Paths
 from holdfast.resources.durations import format_duration
 from holdfast.resources.router import Router, load_router
 from holdfast.state import latches
-from holdfast.state.confirmations import OPEN, Confirmation
+from holdfast.state.confirmations import CONFIRMED, OPEN, Confirmation
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
 
@@ -233,24 +234,40 @@ def overdue(waiting: Confirmation) -> str:
 
 
 def settle(paths: Paths, ledger: Ledger, *, last: bool = False) -> Reverted | None:
-    """Reverts what is overdue; None where nothing is."""
+    """Reverts what is overdue, and keeps what somebody asked in time to confirm; None where nothing
+    is reverted."""
     waiting = ledger.waiting()
     reason = overdue(waiting) if waiting is not None else ""
-    return revert(paths, ledger, reason, last=last) if reason else None
+    if waiting is None or not reason:
+        return None
+    if waiting.state == OPEN and asked.in_time(paths, waiting):
+        _keep(ledger, waiting)
+        return None
+    return revert(paths, ledger, reason, last=last)
 
 
-def confirm(ledger: Ledger, generation: int | None = None) -> Confirmation:
-    """The generation that waits stays, and its text takes the place of the served file."""
+def confirm(ledger: Ledger, wanted: Asked) -> Confirmation:
+    """What was asked to be kept is kept, and its text takes the place of the served file. Somebody
+    else may have seen to that while the ledger was waited for."""
     waiting = ledger.waiting()
     if waiting is None:
-        raise Refused(f"nothing waits to be confirmed{_lately(ledger)}")
-    if generation is not None and generation != waiting.generation:
+        last = next(iter(ledger.confirmations()), None)
+        if last is not None and wanted.in_time(last) and last.state == CONFIRMED:
+            return last
+        raise Refused(f"nothing waits to be confirmed{_lately(last)}")
+    if wanted.generation not in (0, waiting.generation):
         raise Refused(
-            f"generation {generation} does not wait to be confirmed; {waiting.generation} does"
+            f"generation {wanted.generation} does not wait to be confirmed; {waiting.generation}"
+            " does"
         )
-    why = overdue(waiting)
+    why = "" if waiting.state == OPEN and wanted.in_time(waiting) else overdue(waiting)
     if why:
         raise Refused(f"it is too late: generation {waiting.generation} is reverted, as {why}")
+    _keep(ledger, waiting)
+    return waiting
+
+
+def _keep(ledger: Ledger, waiting: Confirmation) -> None:
     # First the file. If nothing comes after it, the deadline does, and what is reverted then is not
     # taken from the file again by itself.
     if waiting.installs:
@@ -259,14 +276,13 @@ def confirm(ledger: Ledger, generation: int | None = None) -> Confirmation:
     subject = f"generation {waiting.generation}"
     said = f"took the place of {waiting.installs}" if waiting.installs else "stays in force"
     ledger.append_events([Event("confirmed", subject, said, waiting.generation)])
-    return waiting
 
 
-def _lately(ledger: Ledger) -> str:
-    for one in ledger.confirmations():
-        why = f", as {one.reason}" if one.reason else ""
-        return f"; generation {one.generation} was {one.state}{why}"
-    return ""
+def _lately(last: Confirmation | None) -> str:
+    if last is None:
+        return ""
+    why = f", as {last.reason}" if last.reason else ""
+    return f"; generation {last.generation} was {last.state}{why}"
 
 
 def _install(ledger: Ledger, waiting: Confirmation) -> None:
