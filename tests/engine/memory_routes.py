@@ -34,7 +34,7 @@ class MemoryRoutes:
     own: frozenset[bytes] = frozenset()
     foreign: Mapping[bytes, Sequence[Sighting]] = field(default_factory=dict)
     links: frozenset[str] | None = None  # None: every link is there
-    hidden: Mapping[bytes, Sighting] = field(default_factory=dict)
+    impaired: Mapping[bytes, str] = field(default_factory=dict)
     tag_text: str = "protocol 72"
     exact: bool = False
 

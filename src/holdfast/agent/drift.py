@@ -109,7 +109,8 @@ class Drift:
         for result in results:
             names = names_in(result.operation.subject)
             repairs = any(name in subjects or self.known.is_undone(name) for name in names)
-            (mine if repairs and result.ok else others).append(result)
+            repairs = repairs and result.ok and not result.others_stay
+            (mine if repairs else others).append(result)
         return mine, others
 
     def events(

@@ -29,7 +29,7 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     contested = contradictions.contested(intents, found.missing)
     for intent, keys in contradictions.without(found.present, contested):
         _keep(intent, keys, seen, draft)
-    _tell_hidden(found.present, seen, draft)
+    _tell_impaired(found.present, seen, draft)
     extras = Extras(kind, found.extra, seen.unpack)
     _block(intents, contested, extras, draft)
     for intent, keys in _once(contradictions.without(found.missing, contested)):
@@ -40,11 +40,10 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     _claimed(kind, intents, seen, kept, draft)
 
 
-def _tell_hidden(
+def _tell_impaired(
     present: Sequence[tuple[BulkIntent, Sequence[bytes]]], seen: BulkSighting, draft: Draft
 ) -> None:
-    for identity, other in seen.hidden.items():
-        reason = f"{other.artifact.key}: another's stands before it ({other.holder}) and is used"
+    for identity, reason in seen.impaired.items():
         for intent, keys in present:
             scope = intent.batch.scope
             if identity.startswith(scope) and identity[len(scope) :] in keys:

@@ -63,6 +63,11 @@ class Result:
     def ok(self) -> bool:
         return not self.failures
 
+    @property
+    def others_stay(self) -> bool:
+        """Ours is as declared, and something of others' is in it still."""
+        return bool(self.remember)
+
 
 class Driver(Protocol):
     """Observes and changes one family of artifacts.

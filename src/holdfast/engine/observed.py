@@ -42,9 +42,9 @@ class BulkSighting(Protocol):
         """Objects without our tag at wanted or claimed identities (scope + key)."""
 
     @property
-    def hidden(self) -> Mapping[bytes, Sighting]:
-        """Others' that stand before ours at an identity, so that ours are there and of no use. Not
-        all are found."""
+    def impaired(self) -> Mapping[bytes, str]:
+        """Ours that are there as declared, and why they are not of the use that was meant: what
+        others have put before them, or into them. By identity; not all are found."""
 
     def pack(self, batch: Batch) -> list[bytes] | None:
         """The body each key of a batch would be observed as; None while something it names

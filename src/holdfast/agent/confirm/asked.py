@@ -1,5 +1,5 @@
-"""That somebody asked to confirm, and when: left where everybody sees it before the ledger is waited
-for.
+"""That somebody asked to confirm, and when: left for everybody to see before the ledger is
+waited for.
 
 Another process may hold the ledger past the deadline: a long pass, a slow disk. Whether a
 generation is confirmed goes by when that was asked for, and not by who gets hold of the ledger

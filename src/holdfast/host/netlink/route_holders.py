@@ -92,10 +92,10 @@ def find_routes_to(sock: NetlinkSocket, keys: Collection[bytes], seen: RouteSigh
 
 def find_hidden(
     sock: NetlinkSocket, batches: Iterable[Batch], seen: RouteSighting
-) -> Iterator[tuple[bytes, Sighting]]:
-    """Others' default routes in front of ours, in the main table. Of other destinations each would
-    be a look of its own, and IPv6 has none in front, only legs beside. Default routes are declared
-    by themselves, not in long lists."""
+) -> Iterator[tuple[bytes, str]]:
+    """Why ours are of no use: others' default routes in front of ours, in the main table. Of other
+    destinations each would be a look of its own, and IPv6 has none in front, only legs beside.
+    Default routes are declared by themselves, not in long lists."""
     for batch in batches:
         shared: RouteTemplate = batch.template
         if (shared.family, shared.table) != (4, MAIN_TABLE) or len(batch) > FEW:
@@ -107,7 +107,9 @@ def find_hidden(
             continue
         found, key = seen.reader.read(body)
         if scope(found) == batch.scope:
-            yield batch.scope + key, _sighting(found, key, protocol_of(body))
+            other = _sighting(found, key, protocol_of(body))
+            said = f"{other.artifact.key}: another's stands before it ({other.holder}) and is used"
+            yield batch.scope + key, said
 
 
 def _met(

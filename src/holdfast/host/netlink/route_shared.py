@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.dataclass import dataclass, replace
-from holdfast.engine.artifact import Artifact, Batch
+from holdfast.dataclass import dataclass, field, replace
+from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate, parse_nexthop, scope, template_of
 from holdfast.host.netlink.route_codec import created
@@ -33,6 +33,8 @@ class SharedRoutes:
     reader: Reader
     indexes: Mapping[str, int]
     tag: int
+    # By identity: what is to be said of others' legs that were seen in routes of ours.
+    joined: dict[bytes, str] = field(default_factory=dict)
 
     def own_parts(self, bodies: list[bytes]) -> list[bytes]:
         """Routes that begin with our leg are dumped as ours, with others' legs behind it."""
@@ -52,7 +54,8 @@ class SharedRoutes:
         identity = scope(seen) + key
         claim = self.claims[identity]
         foreign = self._foreign(identity, claim)
-        mine = [leg for leg in seen.nexthops if not among(leg, foreign)]
+        seen_legs = seen.nexthops
+        mine = [leg for leg in seen_legs if not among(leg, foreign)]
         claimed, _ = template_of(Artifact(claim.key, claim.fields))
         if protocol_of(body) != self.tag:
             # Only the first leg's attributes are dumped, and that one is not ours.
@@ -60,6 +63,9 @@ class SharedRoutes:
             mine = [leg for leg in mine if among(leg, claimed.nexthops)]
         if not mine:
             return None
+        others = [leg for leg in seen_legs if among(leg, foreign)]
+        if others:
+            self.joined[identity] = _joined(claim.key, others)
         seen = replace(seen, nexthops=tuple(mine))
         legs = legs_of(seen, self.indexes)
         return None if isinstance(legs, str) else created(seen, legs, self.tag).bodies([key])[0]
@@ -77,6 +83,14 @@ class SharedRoutes:
                 shared: RouteTemplate = batch.template
                 return shared.nexthops
         return ()
+
+
+def _joined(key: Key, legs: Sequence[Nexthop]) -> str:
+    what = "a leg" if len(legs) == 1 else f"{len(legs)} legs"
+    return (
+        f"{key}: another program added {what} to it ({', '.join(map(str, legs))}), so that some of"
+        " what it is for goes that way; remove that, or declare it"
+    )
 
 
 def among(leg: Nexthop, legs: Iterable[Nexthop]) -> bool:

@@ -25,7 +25,7 @@ class RouteSighting:
     reader: Reader
     gateways: Gateways
     foreign: dict[bytes, list[Sighting]] = field(default_factory=dict)
-    hidden: dict[bytes, Sighting] = field(default_factory=dict)
+    impaired: dict[bytes, str] = field(default_factory=dict)
     exact: bool = False
     _own: set[bytes] = field(default_factory=set)
     _listed: list[Dump] = field(default_factory=list)  # own ones not yet in the set

@@ -61,7 +61,7 @@ class RouteDriver:
             return Observed(bulk={ROUTE.name: seen})
         batches = [batch for batch in scope.batches if batch.kind.name == ROUTE.name]
         self._see(scope, batches, seen)
-        seen.hidden.update(find_hidden(self._sock, batches, seen))
+        seen.impaired.update(find_hidden(self._sock, batches, seen))
         return Observed(bulk={ROUTE.name: seen})
 
     def _see(self, scope: Scope, batches: Sequence[Batch], seen: RouteSighting) -> None:
@@ -86,6 +86,7 @@ class RouteDriver:
             identity_scope, key = identify(claim.fields)
             asked.add(identity_scope, [key])
         find_holders(self._sock, asked, seen, shared, claims)
+        seen.impaired.update(shared.joined)
 
     def _dump(self, family: int, tables: Iterable[int]) -> Dump:
         """What carries our tag."""
