@@ -104,7 +104,13 @@ class NftDriver:
     def _own(self, key: Key, table: Table, listing: Listing, scope: Scope) -> Sighting:
         content = _digest(table)
         expected = self._expected(key, content, scope)
-        if expected is None or not listing.same(expected):
+        if expected is None:
+            # Nobody remembers how it read: the ledger was lost, or somebody saved the table and
+            # loaded it again. What it is made of tells whether it is as declared.
+            declared = scope.declared(key)
+            if declared is None or self._compare(table, listing, declared) != content:
+                content = CHANGED
+        elif not listing.same(expected):
             content = CHANGED
         elif not self._written:
             # Of a later generation it is the same, and nothing to write a claim for.
@@ -148,13 +154,16 @@ class NftDriver:
         ):
             return last.content
         try:
-            want = nft_scratch.contents(declared, _nft)
             seen = nft_contents.read(self._ruleset(), table)
+            other = nft_contents.difference(seen, nft_scratch.contents(declared, _nft))
+            if other and not nft_contents.difference(
+                seen, nft_scratch.contents(declared, _nft, _saved)
+            ):
+                other = ""  # the same table, saved and loaded again
             if self._ruleset().generation() != listing.generation:
                 return "not known: the ruleset changed while it was read"
         except (DriverError, OSError) as error:
             return f"not known: {error}"
-        other = nft_contents.difference(seen, want)
         content = f"other than declared: {other}" if other else wanted
         self._compared[declared.key] = _Compared(table.handle, listing, wanted, content)
         return content
@@ -312,3 +321,14 @@ def _nft(script: str) -> str:
     program = process.find("nft", "nftables")
     ended = process.run([program, "-f", "-"], given=script, timeout=_TIMEOUT_S)
     return nft_script.complaint(ended) if ended.status else ""
+
+
+def _saved() -> str:
+    """The ruleset as many save it, to load it again at the next boot."""
+    from holdfast.host import process  # as above
+
+    program = process.find("nft", "nftables")
+    ended = process.run([program, "list", "ruleset"], timeout=_TIMEOUT_S)
+    if ended.status:
+        raise DriverError(nft_script.complaint(ended))
+    return ended.out

@@ -14,8 +14,13 @@ from holdfast.host.nft_ruleset import Ruleset
 _CLONE_NEWNET = 0x40000000
 
 
-def contents(artifact: Artifact, load: Callable[[str], str]) -> Contents:
-    """load: carries out a transaction; answers with what was complained of, or nothing.
+def contents(
+    artifact: Artifact, load: Callable[[str], str], save: Callable[[], str] | None = None
+) -> Contents:
+    """load: carries out a transaction; answers with what was complained of, or nothing. save: the
+    ruleset as text, to be loaded again. nft leaves out of that what it can conclude (`meta nfproto
+    ipv4` in front of `ip saddr`), and puts it in at another place of the rule when it reads it: the
+    same rule, made of other bytes.
 
     The table is made in a network namespace of its own. A single thread enters it and takes it
     along when it ends; the other threads stay where they are.
@@ -23,21 +28,31 @@ def contents(artifact: Artifact, load: Callable[[str], str]) -> Contents:
     from concurrent.futures import ThreadPoolExecutor  # most passes need none of it
 
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(_made, artifact, load).result()
+        return pool.submit(_made, artifact, load, save).result()
 
 
-def _made(artifact: Artifact, load: Callable[[str], str]) -> Contents:
+def _made(
+    artifact: Artifact, load: Callable[[str], str], save: Callable[[], str] | None
+) -> Contents:
     script = nft_script.create(artifact)
     _leave_the_network()
     ruleset = Ruleset(nft_ruleset.connect())
     try:
-        said = load(script)
-        if said:
-            raise DriverError(said)
+        _load(script, load)
+        if save is not None:
+            text = save()
+            _load("flush ruleset\n", load)
+            _load(text, load)
         _, (table,), _ = ruleset.read(lambda _table: False)
         return nft_contents.read(ruleset, table)
     finally:
         ruleset.close()
+
+
+def _load(script: str, load: Callable[[str], str]) -> None:
+    said = load(script)
+    if said:
+        raise DriverError(said)
 
 
 def _leave_the_network() -> None:

@@ -128,29 +128,52 @@ def test_one_that_daemonises_and_ends_leaves_nothing(script: Path) -> None:
     assert not _running(mark)
 
 
+BOMB = """
+import os, sys, time
+children = 0
+try:
+    while children < 500:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        children += 1
+except OSError:
+    pass
+print(children, flush=True)
+"""
+
+
 @needs_root
-def test_a_fork_bomb_meets_its_limit(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The kernel counts the processes of a user: those of other tests must not meet the limit, too.
-    monkeypatch.setattr(runner, "USER", 61_236)
-    write(
-        script,
-        """
-        import os, time
-        children = 0
-        try:
-            while children < 500:
-                if os.fork() == 0:
-                    time.sleep(60)
-                    os._exit(0)
-                children += 1
-        except OSError:
-            pass
-        print(children)
-        """,
-    )
+def test_a_fork_bomb_meets_its_limit(script: Path) -> None:
+    write(script, BOMB)
     outcome = run(script, timeout=20)
     assert outcome.problem == ""
     assert 0 < int(outcome.out) < runner.MOST_PROCESSES + 1
+
+
+@needs_root
+def test_a_fork_bomb_takes_no_processes_from_others(script: Path) -> None:
+    """All plugins are the same user, and yet each has a limit of its own."""
+    full = script.with_name("full")
+    full.touch()
+    full.chmod(0o666)
+    bomb = script.with_name("bomb.py")
+    write(bomb, BOMB + f"open({str(full)!r}, 'w').write('full')\ntime.sleep(60)")
+    write(script, BOMB.replace("500", "20"))
+
+    async def both() -> Outcome:
+        endless = asyncio.create_task(runner.run(bomb, b"", timeout=120, environment={}))
+        try:
+            async with asyncio.timeout(60):
+                while not full.read_text():
+                    await asyncio.sleep(0.01)
+            return await runner.run(script, b"", timeout=60, environment={})
+        finally:
+            endless.cancel()
+            await asyncio.gather(endless, return_exceptions=True)
+
+    outcome = asyncio.run(both())
+    assert (outcome.problem, outcome.out) == ("", b"20\n")
 
 
 @pytest.mark.parametrize(
