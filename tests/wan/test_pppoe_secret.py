@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "secret", 0o600)
-    assert complaint(tmp_path) == "is not a regular file"
+    assert complaint(tmp_path) == "it is not a regular file, but a pipe"
 
 
 @pytest.mark.parametrize(

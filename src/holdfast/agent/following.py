@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast.agent.watch.hint import Hint
 from holdfast.agent.watch.watch import Watch
+from holdfast.config import regular_file
 from holdfast.config.part import RECORD
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
@@ -106,6 +107,6 @@ def _same(one: Sequence[object], other: Sequence[object]) -> bool:
 def changed(files: Mapping[Path, bytes]) -> bool:
     """Are files others than when they were read?"""
     try:
-        return any(path.read_bytes() != content for path, content in files.items())
+        return any(regular_file.read(path) != content for path, content in files.items())
     except OSError:
         return True

@@ -73,7 +73,7 @@ def load(
         message = "there is no such file: write it, or name another one after the command"
         raise ConfigError([Problem(str(paths.config), "", message)])
     path = (paths.config if file is None else file).absolute()
-    return of_router(paths, path, load_router(path, paths.root), warn, facts=facts)
+    return of_router(paths, path, load_router(path, paths.root, handed=True), warn, facts=facts)
 
 
 def of_router(

@@ -191,7 +191,7 @@ def _effective(paths: Paths, file: Path | None) -> Effective:
             if not found.serves(file):
                 raise Refused(f"a daemon serves {found.file}; leave --file out")
             path = found.file
-    router = load_router(path.absolute(), paths.root)
+    router = load_router(path.absolute(), paths.root, handed=True)
     return Sources(paths).read().merge(router, time.time())
 
 

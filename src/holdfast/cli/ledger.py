@@ -17,6 +17,7 @@ from holdfast.cli import arguments, output, private_file
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.terminal import Style, counted
+from holdfast.config import regular_file
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
@@ -24,6 +25,10 @@ from holdfast.state.ledger import Ledger
 if TYPE_CHECKING:
     from holdfast.engine.claim import Claim
     from holdfast.state.generations import Generation
+
+
+# It holds fifty configurations with all their files.
+_LARGEST_EXPORT = 4 * regular_file.LARGEST
 
 
 @click.group()
@@ -71,7 +76,7 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
     without --replace.
     """
     try:
-        data = json.loads(file.read_bytes())
+        data = json.loads(regular_file.read_handed(file, _LARGEST_EXPORT))
     except ValueError as error:
         raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
     if not isinstance(data, dict):

@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.agent.stories import wording
 from holdfast.agent.stories.members import json_text
 from holdfast.cli import private_file
+from holdfast.config import regular_file
 from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.document import About, Entry, FileDigest
@@ -94,7 +95,7 @@ def read(path: Path, paths: Paths) -> StoredPlan | None:
 
 def _plan_data(path: Path) -> dict[str, Any] | None:
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(regular_file.read(path))
     except (OSError, ValueError):
         return None  # whoever loads it as a configuration says what is wrong with it
     if isinstance(data, dict) and {"format_version", "digest", "operations"} <= data.keys():

@@ -99,7 +99,7 @@ def _effective(paths: Paths, file: Path | None) -> Effective:
     from holdfast.resources.router import load_router
 
     path = (paths.config if file is None else file).absolute()
-    return Sources(paths).read().merge(load_router(path, paths.root), time.time())
+    return Sources(paths).read().merge(load_router(path, paths.root, handed=True), time.time())
 
 
 def _lines(plugins: list[dict[str, Any]], style: Style) -> Iterator[str]:

@@ -15,6 +15,7 @@ from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.load import load
 from holdfast.cli.terminal import ProgressLine, Style, say
+from holdfast.config import regular_file
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
@@ -107,8 +108,8 @@ def _stored_plan(request: Request) -> StoredPlan | None:
     if request.file is None or not request.file.is_file():
         return None
     try:
-        with request.file.open("rb") as stream:
-            start = stream.read(64)
+        with regular_file.opened(request.file) as descriptor:
+            start = os.read(descriptor, 64)
     except OSError:
         return None  # whoever loads it as a configuration says what is wrong with it
     if not start.lstrip().startswith(b"{"):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from holdfast.config import yaml12
+from holdfast.config import regular_file, yaml12
 from holdfast.config.yaml12 import Construction, Position, Trouble, UnreadableError
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Problem
@@ -68,10 +68,12 @@ def _step(node: Node, step: str | int) -> tuple[Node, Node] | None:
     return None
 
 
-def read_file(path: Path) -> SourceFile:
-    """Raises ConfigError in the system's own words."""
+def read_file(path: Path, *, handed: bool = False) -> SourceFile:
+    """A regular file; handed: what the command was started with (`/dev/stdin`) may be a pipe.
+    Raises ConfigError in the system's own words."""
+    read = regular_file.read_handed if handed else regular_file.read
     try:
-        return SourceFile(str(path), path.read_bytes())
+        return SourceFile(str(path), read(path))
     except OSError as error:
         message = f"cannot be read: {error.strerror}"
         raise ConfigError([Problem(str(path), "", message)]) from None

@@ -22,6 +22,7 @@ import ipaddress
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from http.client import HTTPException
 from pathlib import Path
@@ -87,6 +88,8 @@ def _fetch(feed: str) -> str:
                 if answer.length and len(data) <= _MOST_BYTES:
                     raise Failed(f"{feed}: was cut short, {answer.length} bytes are missing")
         else:
+            if not stat.S_ISREG(Path(feed).stat().st_mode):  # a pipe would be waited for
+                raise Failed(f"{feed}: is not a regular file")
             with Path(feed).open("rb") as stream:
                 data = stream.read(_MOST_BYTES + 1)
     except URLError as error:

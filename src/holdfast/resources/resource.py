@@ -73,18 +73,16 @@ class Folder:
         return self.root / name.lstrip("/") if name.startswith("/") else self.path / name
 
     def read(self, name: str) -> SourceFile:
-        """Raises ConfigError in the system's own words. A pipe would make everybody wait, and a
-        device may never end."""
-        path = self.find(name)
-        if self.stored is None and path.exists() and not path.is_file():
-            raise ConfigError([Problem(str(path), "", "cannot be read: it is not a regular file")])
-        return read_source(path, self.stored)
+        """Raises ConfigError in the system's own words."""
+        return read_source(self.find(name), self.stored)
 
 
-def read_source(path: Path, stored: Mapping[str, bytes] | None) -> SourceFile:
-    """A file from the disk, or as it is stored."""
+def read_source(
+    path: Path, stored: Mapping[str, bytes] | None, *, handed: bool = False
+) -> SourceFile:
+    """A file from the disk, or as it is stored. handed: as `read_file` has it."""
     if stored is None:
-        return read_file(path)
+        return read_file(path, handed=handed)
     if str(path) not in stored:
         raise ConfigError([Problem(str(path), "", "is not among the files that were stored")])
     return SourceFile(str(path), stored[str(path)])

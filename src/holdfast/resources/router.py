@@ -57,15 +57,18 @@ def load_router(
     root: Path = Path("/"),
     stored: Mapping[str, bytes] | None = None,
     again: Router | None = None,
+    *,
+    handed: bool = False,
 ) -> Router:
     """Raises ConfigError with every problem there is, in file order.
 
     stored: the files by their paths, as a generation of the ledger keeps them, to be read instead
     of those on disk. again: what the file was the last time, for what need not be read once more.
+    handed: it may be a pipe that the command was started with.
     """
     known = again.resources if again is not None else ()
     before = {one.id: one.content for one in known if one.content is not None and not one.part}
-    document = parse(read_source(path, stored))
+    document = parse(read_source(path, stored, handed=handed))
     return _Loading(document, Folder(path.parent, root, before, stored)).run()
 
 

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.config import regular_file
 from holdfast.config.document import Location
 from holdfast.resources.resource import Fault
 
@@ -21,21 +22,13 @@ def read(path: Path, location: Location, parse: Callable[[str], str]) -> str | F
         return Fault(location, f"{path}: {message}")
 
     try:
-        # A pipe would wait for somebody to write.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with regular_file.opened(path) as descriptor:
+            mode = os.fstat(descriptor).st_mode
+            if mode & 0o077:
+                return wrong(f"others can read it (mode {stat.S_IMODE(mode):04o}): chmod 600 it")
+            content = os.read(descriptor, _MOST)
     except OSError as error:
         return wrong(error.strerror or str(error))
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            return wrong("is not a regular file")
-        if found.st_mode & 0o077:
-            return wrong(
-                f"others can read it (mode {stat.S_IMODE(found.st_mode):04o}): chmod 600 it"
-            )
-        content = os.read(descriptor, _MOST)
-    finally:
-        os.close(descriptor)
     try:
         return parse(content.decode().split("\n", 1)[0].rstrip("\r"))
     except UnicodeDecodeError:

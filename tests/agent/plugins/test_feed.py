@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -84,6 +85,9 @@ def test_no_feed_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         look(monkeypatch)
     with pytest.raises(Failed, match="No such file"):
         look(monkeypatch, FEED=str(tmp_path / "none.json"))
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(Failed, match="not a regular file"):
+        look(monkeypatch, FEED=str(tmp_path / "pipe.json"))
 
 
 class _Answers(BaseHTTPRequestHandler):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.agent.confirm import stored
 from holdfast.agent.confirm import window as confirm
+from holdfast.config import regular_file
 from holdfast.dataclass import dataclass
 from holdfast.errors import Refused
 from holdfast.host import rooted
@@ -85,7 +86,7 @@ def _back(paths: Paths, ledger: Ledger, number: int, served: Path | None) -> Bac
 
 def _now(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return regular_file.read(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -29,7 +29,7 @@ def play(file: Path, scratch: Path) -> int:
     root = scratch / "root"
     root.mkdir()
     hidden = stand_ins.place(file, root)
-    router = load_router(file, root)
+    router = load_router(file, root, handed=True)
     style = Style.of(sys.stdout)
 
     def title(text: str) -> None:

@@ -20,7 +20,7 @@ _SECRETS = ("passwordFile", "privateKeyFile", "presharedKeyFile")
 def place(file: Path, root: Path) -> list[str]:
     """Answers the secrets that were stood in for."""
     try:
-        document = parse(read_file(file))
+        document = parse(read_file(file, handed=True))
     except ConfigError:
         return []  # whoever loads it says what is wrong
     made = []

@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from holdfast.config import regular_file
 from holdfast.dataclass import dataclass
 from holdfast.host.facts import clock, dns
 from holdfast.paths import Paths
@@ -58,7 +59,7 @@ def read_answers(
 
 def _load(path: Path) -> dict[Lookup, _Kept]:
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(regular_file.read(path))
         return dict(_entry(one) for one in said["answers"])
     except (OSError, ValueError, TypeError, KeyError):
         return {}  # it will be asked for again

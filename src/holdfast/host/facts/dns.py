@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from ipaddress import ip_address
 
+from holdfast.config import regular_file
 from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import dns_message
 from holdfast.host.facts.dns_message import Answer, Name, Nonsense, ServerFailed, Truncated
@@ -187,7 +188,7 @@ def _receive(sock: socket.socket, size: int, deadline: float) -> bytes:
 def system_servers(paths: Paths) -> tuple[str, ...]:
     """The `nameserver` lines of resolv.conf."""
     try:
-        text = paths.under("/etc/resolv.conf").read_text(encoding="utf-8", errors="replace")
+        text = regular_file.read(paths.under("/etc/resolv.conf")).decode(errors="replace")
     except OSError:
         return ()
     found = []

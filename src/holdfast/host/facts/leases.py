@@ -6,6 +6,7 @@ should be; the rest of the lease still counts.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Set
 from ipaddress import (
@@ -18,6 +19,7 @@ from ipaddress import (
 )
 from pathlib import Path
 
+from holdfast.config import regular_file
 from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import clock
 from holdfast.paths import Paths
@@ -82,8 +84,8 @@ def read_leases(paths: Paths, links: Set[str]) -> Leases:
 
 
 def _read(path: Path) -> dict[str, str]:
-    with path.open("rb") as file:
-        data = file.read(_SIZE_MAX)
+    with regular_file.opened(path) as descriptor:
+        data = os.read(descriptor, _SIZE_MAX)
     found: dict[str, str] = {}
     for entry in data.split(b"\0")[:-1]:  # what no NUL ends was cut off
         name, equals, value = entry.partition(b"=")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from holdfast.config import regular_file
 from holdfast.paths import Paths
 
 FOLDER = "/run/holdfast/ppp"  # where the hook of sessions that Holdfast runs writes them
@@ -33,6 +34,6 @@ def read_servers(paths: Paths, ifname: str, *, alone: bool) -> tuple[IPv4Address
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="ascii", errors="replace")
+        return regular_file.read(path).decode("ascii", errors="replace")
     except FileNotFoundError:
         return None

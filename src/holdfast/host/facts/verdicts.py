@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from holdfast.config import regular_file
 from holdfast.host.facts import clock
 from holdfast.paths import Paths
 from holdfast.resources.facts import Verdict
@@ -15,7 +16,7 @@ def read_verdicts(paths: Paths, troubles: list[str]) -> dict[str, Verdict]:
     """Those of an earlier boot are of no use."""
     path = paths.under(FILE)
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(regular_file.read(path))
         if said["boot_id"] != clock.boot_id():
             return {}
         return {

@@ -100,7 +100,7 @@ class PartDocument(Spec):
 
 def read_part(path: Path) -> Part:
     """From a file. Raises ConfigError with every problem there is."""
-    document = parse(read_file(path), f"a {KIND} document")
+    document = parse(read_file(path, handed=True), f"a {KIND} document")
     if document.troubles:
         raise ConfigError(
             [
