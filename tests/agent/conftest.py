@@ -5,8 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.agent import startup
 from tests.agent.street import Street, street
 from tests.namespace import Namespace
+
+
+@pytest.fixture
+def files_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as they are written, within this process."""
+    monkeypatch.setattr(startup, "QUIET_S", 0.0)
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from holdfast.state.ledger import Ledger
 from tests.resources.parts import NOW, mask, part, raw
 from tests.resources.routers import load
 
+pytestmark = pytest.mark.usefixtures("files_are_whole")
+
 ROUTE = raw("IPv4Route", "a", {"destination": "10.1.0.0/16", "gateway": "192.0.2.2"})
 OWN = ("IPv4Route", "own", {"destination": "10.9.0.0/16", "gateway": "192.0.2.2"})
 TARGET = {"apiVersion": "net.holdfast.dev/v1alpha1", "kind": "IPv4Route", "name": "own"}

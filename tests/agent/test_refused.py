@@ -21,7 +21,11 @@ from tests.namespace import Namespace
 from tests.resources.parts import mask, part
 from tests.safety.router import document
 
-LINK = {"Interface/wan": "{ifname: wan0}"}
+# With an address that stays: that of the operator is not the last one of its link.
+LINK = {
+    "Interface/wan": "{ifname: wan0}",
+    "IPv4StaticAddress/other": "{interface: wan, address: 198.51.100.1/24}",
+}
 ADDRESS = {**LINK, "IPv4StaticAddress/wan": "{interface: wan, address: 192.0.2.1/24}"}
 REFUSED = 4
 RULES = {f"RoutingRule/r{n}": f"{{priority: {100 + n}, fwmark: 7, table: 100}}" for n in range(20)}

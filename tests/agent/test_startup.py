@@ -14,6 +14,8 @@ from holdfast.state import schema
 from holdfast.state.ledger import Ledger
 from tests.safety.router import document
 
+pytestmark = pytest.mark.usefixtures("files_are_whole")
+
 GOOD = {"Interface/wan": "{ifname: wan0}", "RouteList/all": "{file: routes.txt}"}
 
 

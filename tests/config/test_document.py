@@ -31,7 +31,7 @@ def test_missing(tmp_path: Path) -> None:
 
 
 def test_directory(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: it is not .*, but a directory"):
+    with pytest.raises(ConfigError, match=r"cannot be read: it is not .*, but a directory"):
         read_file(tmp_path)
 
 

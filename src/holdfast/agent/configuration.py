@@ -3,6 +3,7 @@ a part did or is over, and otherwise the very same value."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from holdfast.agent import startup as startups
 from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.sources import Sources, Stored
 from holdfast.agent.startup import Startup
+from holdfast.agent.unfinished import QUIET_BEFORE_DELETES_S, Youngest
 from holdfast.config.part import RECORD
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Refused
@@ -34,6 +36,24 @@ class Read:
     # What goes, goes because parts came or went: the file is the one that was applied. Policies of
     # the administrator's say what parts may do and for how long, so that nobody has to be asked.
     parts_alone: bool = False
+    youngest: Youngest | None = None  # of the files, as they were read
+    again_in: float = math.inf  # seconds until the file is to be read again, whatever is told
+
+    def too_new(self, deletes: bool) -> str:
+        """Why what the file says has to wait: nothing is deleted for what was written just now."""
+        if not deletes or self.delay() <= 0 or self.youngest is None:
+            return ""
+        return (
+            f"{self.youngest.path} was written a moment ago, and something would be deleted for it;"
+            f" it is taken once it was left alone for {QUIET_BEFORE_DELETES_S:.0f} s"
+        )
+
+    def delay(self) -> float:
+        """How many seconds from now that is."""
+        if self.youngest is None:
+            return 0.0
+        passed = time.monotonic() - self.youngest.at
+        return self.youngest.missing(QUIET_BEFORE_DELETES_S) - passed
 
     @property
     def router(self) -> Router | None:
@@ -72,16 +92,17 @@ class Configuration:
         self.startup = Startup(self.paths, self.file)
         self.sources = Sources(self.paths)
 
-    def read(self, *, again: bool) -> Read:
-        """again: the file may have changed. Raises LedgerError: what is in force cannot be told
-        then, and nothing may be done."""
+    def read(self, *, again: bool, asked: bool = False) -> Read:
+        """again: the file may have changed; asked: somebody wants it taken as it is. Raises
+        LedgerError: what is in force cannot be told then, and nothing may be done."""
         if again or self._loaded is None:
-            self._loaded = self.startup.read()
+            self._loaded = self.startup.read(asked=asked)
             self._unsaid = self._loaded.said
         startup, trouble = self._loaded.router, self._loaded.trouble
         if startup is None:
             said, self._unsaid = self._unsaid, ()
-            return Read(None, said, troubles=(trouble,), error=self._loaded.error)
+            again_in = self._loaded.again_in
+            return Read(None, said, (), (trouble,), self._loaded.error, again_in=again_in)
         stored, now = self.sources.read(), self.clock()
         events: tuple[Event, ...] = ()
         effective = self._effective
@@ -99,7 +120,15 @@ class Configuration:
             self._loaded.error,
             self.sources.awaited(effective),
             bool(self._moved) and latches.digest(startup.files) == self._applied,
+            self._loaded.youngest,
+            self._loaded.again_in,
         )
+
+    def last_good(self) -> Effective | None:
+        """What the ledger knows to have been in force, with the parts of now: where the file is
+        refused at the start."""
+        startup = self.startup.last_good()
+        return self.sources.read().merge(startup, self.clock()) if startup is not None else None
 
     def settled(self) -> None:
         """A pass converged, with nothing left for want of a source."""

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast import __version__
-from holdfast.dataclass import dataclass
+from holdfast.agent import unfinished
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.document import About, FileDigest
 from holdfast.engine.intent import Desired
-from holdfast.engine.policy import Policy
+from holdfast.engine.policy import CUT_REMEDY, Policy
 from holdfast.errors import ConfigError, Problem
 from holdfast.paths import Paths
 from holdfast.resources import registry
@@ -37,6 +38,7 @@ class Loaded:
     desired: Desired
     effective: Effective | None = None  # how it came about; None: of the file alone
     unloaded: tuple[str, ...] = ()  # sources that a daemon waits for
+    unfinished: str = ""  # why its files may not be whole: somebody is writing one
 
     @property
     def suppressed(self) -> tuple[Suppressed, ...]:
@@ -50,11 +52,13 @@ class Loaded:
         return About(__version__, str(paths.root), str(self.path), files)
 
     def policy(self, epoch: str, *, allow_mass_delete: bool = False) -> Policy:
+        cut = self.router.doubt
         return Policy(
             epoch=epoch,
             max_delete_share=self.router.ownership.max_delete_share,
             allow_mass_delete=allow_mass_delete,
-            doubt=self.router.doubt,
+            doubt=cut or self.unfinished,
+            remedy=CUT_REMEDY if cut else unfinished.REMEDY,
             unloaded=self.unloaded,
         )
 
@@ -73,7 +77,9 @@ def load(
         message = "there is no such file: write it, or name another one after the command"
         raise ConfigError([Problem(str(paths.config), "", message)])
     path = (paths.config if file is None else file).absolute()
-    return of_router(paths, path, load_router(path, paths.root, handed=True), warn, facts=facts)
+    router = load_router(path, paths.root, handed=True)
+    doubt = unfinished.doubt(Path(file.path) for file in router.files)
+    return replace(of_router(paths, path, router, warn, facts=facts), unfinished=doubt)
 
 
 def of_router(

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.agent import operators, wording
+from holdfast.agent import wording
 from holdfast.agent.answers import serving
 from holdfast.agent.answers.asked import Asked, Question, Questions
 from holdfast.agent.beside import hear_faults, kept
@@ -22,18 +22,18 @@ from holdfast.agent.delivery import Delivery
 from holdfast.agent.following import Following
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.heart import Heart
+from holdfast.agent.judge import Judge, Refusal
 from holdfast.agent.learning import Learning, collect
 from holdfast.agent.log import fault
 from holdfast.agent.notify import notify
 from holdfast.agent.passes import Done, Reconciler
 from holdfast.agent.proposers import Proposers
+from holdfast.agent.rereading import Rereading
 from holdfast.agent.status import DaemonStatus
 from holdfast.agent.wakeups import Reason, Wakeups
-from holdfast.agent.watch.hint import CONFIG, Hint
 from holdfast.agent.web.address import Listen
 from holdfast.api.inherited import Inherited
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
 from holdfast.host.facts.leases import FOLDER as LEASES
 from holdfast.paths import Paths
@@ -76,7 +76,8 @@ class Agent:
     _heart: Heart = field(default_factory=Heart)
     _router: Router | None = None  # the last valid one
     _accepted: Router | None = None  # the last one that was not refused
-    _stale: bool = True  # the file is to be read again
+    _refused: Refusal | None = None  # of the router that was read last
+    _rereading: Rereading = field(init=False)
     _read: Read = field(default_factory=lambda: Read(None))
     _confirmations: Confirmations = field(init=False)
     _invalid: HoldfastError | None = None  # why it is not in force, as it was read last
@@ -90,16 +91,18 @@ class Agent:
     def __post_init__(self) -> None:
         self._reconciler = Reconciler(self.paths)
         self.configuration = Configuration(self.paths, self.file)
-        self._confirmations = Confirmations(self.paths, self.say, self._read_again)
+        unfinished = self.configuration.startup.unfinished
+        self._rereading = Rereading(self.file, unfinished, self._wakeups)
+        self._confirmations = Confirmations(self.paths, self.say, self._rereading.now)
         self._learning = Learning(
             self.paths, self.say, self._wakeups.tell, self._thread, self._reconciler.beside.append
         )
         self._following = Following(
             self.paths,
             self.file,
-            self._hear,
+            self._rereading.hear,
             lambda: self._reconciler.ports,
-            self._read_again,
+            self._rereading.now,
             self._thread,
         )
         self._delivery = Delivery(self.paths, self.say)
@@ -121,7 +124,7 @@ class Agent:
         # told to read its file again while it stops would be ended by that.
         signal.signal(
             signal.SIGHUP,
-            lambda *_signal: loop.call_soon_threadsafe(self._read_again, "SIGHUP"),
+            lambda *_signal: loop.call_soon_threadsafe(self._rereading.now, "SIGHUP"),
         )
         hear_faults(self.say, lambda: self._wakeups.tell_of_many("a fault"))
         self.paths.under(LEASES).mkdir(parents=True, exist_ok=True)
@@ -172,7 +175,7 @@ class Agent:
     def ask(self, question: Question) -> None:
         """A pass as soon as may be, by what the file says then."""
         self._questions.add(question)
-        self._read_again("the command line")
+        self._rereading.now("the command line")
 
     async def _end(self, beside: Sequence[asyncio.Task[None]]) -> None:
         notify("STOPPING=1")
@@ -190,7 +193,7 @@ class Agent:
         """Whatever goes wrong in it, there will be another one."""
         questions = Questions()
         try:
-            if not reason.full and not self._stale and await self._narrow(reason):
+            if not reason.full and not self._rereading.due and await self._narrow(reason):
                 return
             questions = self._questions.take()
             self._full_at = _now() + self.interval
@@ -198,7 +201,7 @@ class Agent:
             return
         except OtherInForce as news:
             questions.fail(Refused(str(news)))
-            self._stale = True
+            self._rereading.mark()
             self._wakeups.tell(_NEWS, _NEWS_S)
             if _NEWS in reason.causes:  # it is no matter of a moment
                 self._publish(self.status, (*self._around, f"nothing is done meanwhile: {news}"))
@@ -240,39 +243,43 @@ class Agent:
     async def _full(self, reason: Reason, questions: Questions) -> None:
         if self._following.watch is None:
             await self._following.begin()
-        await self._load()
+        await self._load(questions)
         router = self._router
         if router is None:
             trouble = f"{self.file} was never valid: nothing is done"
             questions.fail(self._invalid or Refused(trouble))
             self._publish(self.status, (*await self._following.begin(), trouble))
             return
+        refused = self._refused
+        if refused is not None and refused.stands(router) and not questions.questions:
+            # Not tried again by itself: it would pass once somebody else has taken away what it
+            # would delete.
+            await self._hold(reason)
+            return
         try:
             done = await self._pass(router, reason, questions)
         except Refused as error:
-            if self._accepted is None or self._accepted is router:
-                raise
-            parts = self._read.same_startup(self.status.effective)
-            what = "what other sources contribute" if parts else str(self.file)
-            refusal = f"{what} is not applied: {error}. What was before it stays in force"
-            questions.fail(error)
-            await self._pass(self._accepted, reason, Questions(), refusal)
+            await self._refuse(router, error, reason, questions)
             return
+        self._refused = None
         if self._invalid is None:
             questions.settle(done)
         else:
             questions.fail(self._invalid)  # what they asked for is what the file says now
 
-    async def _load(self) -> None:
+    async def _load(self, questions: Questions) -> None:
         """An invalid file leaves the last good one in force. Parts of other sources come and go
         beside it."""
-        stale, self._stale = self._stale, False
+        stale = self._rereading.take()
+        asked, read_file = bool(questions.questions), self.configuration.read
         try:
-            read = await self._in_thread(lambda: self.configuration.read(again=stale))
+            read = await self._in_thread(lambda: read_file(again=stale, asked=asked))
         except BaseException:
-            self._stale = self._stale or stale
+            if stale:
+                self._rereading.mark()
             raise
         self._read, self._invalid = read, read.error
+        self._rereading.later(read.again_in)
         self._reconciler.unloaded = read.unloaded
         for line in (*read.said, *map(wording.line, read.events)):
             self.say(line)
@@ -286,6 +293,29 @@ class Agent:
             self.proposers.follow(read.effective)
             self.proposers.hear(read.events)
 
+    async def _refuse(
+        self, router: Router, error: Refused, reason: Reason, questions: Questions
+    ) -> None:
+        """What was before stays in force; at the start, what the ledger knows of. Raises where
+        there is none."""
+        self._rereading.later(self._read.delay())
+        if self._accepted is None:
+            found = await self._in_thread(self.configuration.last_good)
+            if found is not None:
+                self._accepted = found.router
+                self.status = replace(self.status, effective=found)
+        if self._accepted is None or self._accepted is router:
+            raise error
+        parts = self._read.same_startup(self.status.effective)
+        self._refused = Refusal(router, "" if parts else str(self.file), error)
+        questions.fail(error)
+        await self._hold(reason)
+
+    async def _hold(self, reason: Reason) -> None:
+        """To what was before the file that is refused."""
+        if self._accepted is not None and self._refused is not None:
+            await self._pass(self._accepted, reason, Questions(), self._refused.why)
+
     async def _pass(
         self, router: Router, reason: Reason, questions: Questions, refusal: str = ""
     ) -> Done:
@@ -298,16 +328,13 @@ class Agent:
         current = router is self._read.router
         parts_alone = current and self._read.parts_alone
 
-        def guard(plan: Plan) -> str:
-            if not changed or questions.allow_lockout or not plan.changes:
-                return ""
-            return operators.cut_any(plan, router, facts, str(self.paths.root).rstrip("/"))
-
+        judge = Judge(self.paths, router, facts, self._read if current else Read(None), questions)
         edited = changed and self._is_edit(reason)
 
         def work() -> Done:
             # Where an edit of the file changed routes alone, they need no look at everything.
             routes = self._reconciler.routes
+            guard = judge.objection if changed else lambda _plan: ""
             done = routes(router, desired, reason.gathered, guard=guard) if edited else None
             if done is None:
                 done = self._reconciler.full(
@@ -316,6 +343,7 @@ class Agent:
                     reason.gathered,
                     guard=guard,
                     allow_mass_delete=questions.allow_mass_delete or parts_alone,
+                    asked=bool(questions.questions),
                     progress=questions.progress,
                 )
                 if changed:
@@ -340,12 +368,6 @@ class Agent:
         """Did nothing happen but that files of the configuration changed?"""
         causes = {Path(cause) for cause in reason.causes}
         return bool(causes) and causes <= self._following.config and not reason.gathered.lost
-
-    def _hear(self, hint: Hint) -> None:
-        if hint.kind == CONFIG and hint.key is not None:
-            self._read_again(hint.key.name)
-        else:
-            self._wakeups.hear(hint)
 
     def _finish(
         self, router: Router, facts: Facts, done: Done, causes: Sequence[str], started: float
@@ -394,12 +416,9 @@ class Agent:
         due = self._reconciler.patience.next_due()
         return max(due, self._not_before) if due is not None else self._full_at
 
-    def _read_again(self, cause: str) -> None:
-        self._stale = True
-        self._wakeups.tell(cause)
-
     def _stop(self) -> None:
         self._stopped = True
+        self.configuration.startup.apart.stop()
         self._wakeups.tell("a signal to stop", 0)
 
 

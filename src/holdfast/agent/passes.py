@@ -84,16 +84,21 @@ class Reconciler:
         *,
         guard: Callable[[Plan], str] = lambda _plan: "",
         allow_mass_delete: bool = False,
+        asked: bool = False,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> Done:
         """Looks at everything. Raises OtherInForce, Refused, LedgerError or DriverError; what was
-        half done is for the next pass. guard: why a plan must not be carried out."""
+        half done is for the next pass. guard: why a plan must not be carried out. asked: somebody
+        wants this very configuration to be in force."""
         if router is not self._router:
             self.patience.backoff.clear()
         with self._locked() as ledger:
             self._in_force.check(ledger, router)
             work = self._pass(router, desired, self._open(router.ownership.tag), ledger)
-            work.policy = replace(work.policy, allow_mass_delete=allow_mass_delete)
+            unattended = not asked and self._is_new(ledger, router)
+            work.policy = replace(
+                work.policy, allow_mass_delete=allow_mass_delete, unattended=unattended
+            )
             work.progress = progress
 
             def approve(plan: Plan) -> None:
@@ -130,6 +135,7 @@ class Reconciler:
                 return None  # another command applied something since
             host = self._open(router.ownership.tag)
             work = self._pass(router, desired, host, ledger)
+            work.policy = replace(work.policy, unattended=self._is_new(ledger, router))
             tag = router.ownership.tag
             few = self._few.begin(desired, work.policy, tag, gathered.routes, host, ledger)
             if few is None:
@@ -331,6 +337,13 @@ class Reconciler:
         if router is not self._router or self._newest(ledger) != self._generation:
             self._generation = ledger.begin_generation(router.files)
         return self._generation
+
+    def _is_new(self, ledger: Ledger, router: Router) -> bool:
+        """Whether no pass was begun with this configuration yet. What goes in one that was, goes
+        because facts changed: a lease is over."""
+        if self._router is not None:
+            return router is not self._router
+        return not ledger.began_with(router.files)
 
     def _newest(self, ledger: Ledger) -> int:
         newest = ledger.generations(1)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.agent.apart import Apart, Hangs
 from holdfast.agent.confirm import stored
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.defaults import LEDGER_WAIT_S
-from holdfast.dataclass import dataclass
-from holdfast.errors import ConfigError, LedgerError, Refused
+from holdfast.agent.unfinished import QUIET_S, TOLD_AFTER_S, Unfinished, Youngest
+from holdfast.config.part import RECORD
+from holdfast.dataclass import dataclass, field, replace
+from holdfast.errors import ConfigError, LedgerError, Problem, Refused
 from holdfast.paths import Paths
 from holdfast.resources.router import Router, load_router
 from holdfast.state.database import OlderLedgerError
 from holdfast.state.generations import REVERTED, Generation
 from holdfast.state.ledger import Ledger
+
+# A file system that did not answer is asked again after so long.
+_HANGS_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,20 @@ class Loaded:
     said: tuple[str, ...]  # for the log, now
     trouble: str = ""  # what stands in the way of the file; empty where it is in force
     error: ConfigError | Refused | None = None  # the same, for who asked
+    youngest: Youngest | None = None  # of its files
+    again_in: float = math.inf  # seconds until it is worth reading again, whatever is told
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    read: Router | ConfigError | None  # None: it may be half of what it will be
+    youngest: Youngest | None = None
+    again_in: float = math.inf
+
+
+def _disk_files(router: Router | None) -> list[Path]:
+    files = router.files if router is not None else ()
+    return [Path(file.path) for file in files if not file.path.startswith(RECORD)]
 
 
 @dataclass(slots=True)
@@ -35,18 +56,33 @@ class Startup:
     file: Path
     writes: bool = True  # a ledger of an older format may be brought up to date
     router: Router | None = None
+    unfinished: Unfinished = field(default_factory=Unfinished)
+    apart: Apart[_Attempt] = field(default_factory=Apart)
+    _written_since: float | None = None  # it was not taken for being written
     _trial: tuple[int, Router] | None = None  # the generation that waits to be confirmed
 
-    def read(self) -> Loaded:
-        """Reads the file again. LedgerError where it cannot be told whether it was reverted."""
+    def read(self, *, asked: bool = False) -> Loaded:
+        """Reads the file again; asked: by somebody who says that it is whole. LedgerError where it
+        cannot be told whether it was reverted."""
         on_trial = self._on_trial()
         if on_trial is not None:
             return on_trial
         try:
-            router = load_router(self.file, self.paths.root, again=self.router)
-        except ConfigError as error:
-            said = [str(problem) for problem in error.problems]
-            return self._fallback(f"{self.file} is invalid", said, error)
+            found = self.apart.run(lambda: self._attempt(asked=asked))
+            if found.read is None and self.router is None and not self._generation():
+                # There is nothing that half of a file could take away.
+                found = self.apart.run(lambda: self._attempt(asked=True))
+        except Hangs:
+            problem = Problem(str(self.file), "", "cannot be read: the file system does not answer")
+            found = _Attempt(ConfigError([problem]), again_in=_HANGS_AGAIN_S)
+        if found.read is None:
+            return self._wait(found)
+        self._written_since = None
+        if isinstance(found.read, ConfigError):
+            said = [str(problem) for problem in found.read.problems]
+            instead = self._fallback(f"{self.file} is invalid", said, found.read)
+            return replace(instead, again_in=found.again_in)
+        router = found.read
         with self._ledger() as ledger:
             latch = ledger.latch(router.files)
         if latch is not None:
@@ -59,7 +95,56 @@ class Startup:
         warnings = (f"warning: {warning}" for warning in router.warnings)
         self.router = router
         count = len(router.resources)
-        return Loaded(router, (*warnings, f"{self.file} {again}: {count} resources"))
+        told = (*warnings, f"{self.file} {again}: {count} resources")
+        return Loaded(router, told, youngest=found.youngest)
+
+    def last_good(self) -> Router | None:
+        """Of the ledger, whatever the file says."""
+        return self._last_good()[1]
+
+    def _attempt(self, *, asked: bool) -> _Attempt:
+        """Before, so that a list of a million routes is not read again and again while somebody
+        writes it; and after, for it may have been written meanwhile."""
+        known = [self.file, *_disk_files(self.router)]
+        before = self.unfinished.youngest(known)
+        if before is not None and not asked and before.missing(QUIET_S):
+            return _Attempt(None, before, before.missing(QUIET_S))
+        read: Router | ConfigError
+        try:
+            read = load_router(self.file, self.paths.root, again=self.router)
+        except ConfigError as error:
+            read = error
+        after = self.unfinished.youngest(
+            known if isinstance(read, ConfigError) else _disk_files(read)
+        )
+        if after is not None and not asked and after.missing(QUIET_S):
+            return _Attempt(None, after, after.missing(QUIET_S))
+        return _Attempt(read, after)
+
+    def _wait(self, found: _Attempt) -> Loaded:
+        """What is in force stays so until the file is whole. Nobody is told of what is a matter of
+        a moment."""
+        now = self.unfinished.clock()
+        if self._written_since is None:
+            self._written_since = now
+        path = found.youngest.path if found.youngest is not None else self.file
+        why = f"{path} is being written"
+        error = Refused(f"{why}: ask again in a moment")
+        said: tuple[str, ...] = ()
+        if self.router is None:
+            number, self.router, _ = self._last_good()
+            said = (f"{why}: generation {number} of the ledger is in force until it is left alone",)
+        trouble = ""
+        if now - self._written_since > TOLD_AFTER_S:
+            opened = found.youngest is not None and found.youngest.opened
+            how = f" (`fuser -v {path}` names who has it open)" if opened else " without a pause"
+            kept = "the last good one stays in force; `holdfast apply` takes it as it is"
+            trouble = f"{why}{how}: {kept}"
+        return Loaded(self.router, said, trouble, error, again_in=found.again_in)
+
+    def _generation(self) -> int:
+        """The number of the last good one; 0 where there is none."""
+        return self._last_good()[0]
 
     def _on_trial(self) -> Loaded | None:
         """The generation that waits to be confirmed, whatever the file says meanwhile."""

@@ -51,7 +51,7 @@ def command(
                 " (systemctl disable --now holdfast)"
             )
     path = (paths.config if file is None else file).absolute()
-    known = Startup(paths, path, writes=False).read().router
+    known = Startup(paths, path, writes=False).read(asked=True).router
     ownership = known.ownership if known is not None else Ownership()
     nothing = Router("cleanup", (), ownership, ())
     desired = Desired(tuple(_made_links(paths)))

@@ -219,7 +219,7 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
     from holdfast.agent.stories import dynamic
     from holdfast.state.ledger import Ledger
 
-    loaded = Startup(paths, _startup_file(paths, file), writes=False).read()
+    loaded = Startup(paths, _startup_file(paths, file), writes=False).read(asked=True)
     if loaded.router is None:
         raise loaded.error or HoldfastError(loaded.trouble)
     if loaded.error is not None:

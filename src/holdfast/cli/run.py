@@ -16,7 +16,7 @@ from holdfast.cli.hold import hold
 from holdfast.cli.load import load
 from holdfast.cli.terminal import ProgressLine, Style, say
 from holdfast.config import regular_file
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import HoldfastError, LedgerError, Refused
@@ -219,6 +219,8 @@ class AgreedPass:
             LinuxHost(request.paths, router.ownership.tag) as host,
         ):
             policy = self.loaded.policy(host.epoch, allow_mass_delete=request.allow_mass_delete)
+            if not request.asked_for:
+                policy = replace(policy, unattended=not ledger.began_with(router.files))
             work = Pass(
                 self.loaded.desired,
                 host,

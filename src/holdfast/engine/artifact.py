@@ -71,6 +71,9 @@ class ArtifactKind:
     survives_reboot: bool = False
     # Why another program's artifact of this kind speaks against a wanted one; "" if it does not.
     objection: Callable[[Artifact, Artifact], str] | None = None
+    # What the router is without once no artifact is left of which this says the same: "the
+    # firewall", "IPv4 on lan0". Empty for what others can do without.
+    vital: Callable[[Artifact], str] = lambda _artifact: ""
     bulk: BulkKind | None = None
 
     @property

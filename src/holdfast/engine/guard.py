@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from holdfast.engine import vital
+from holdfast.engine.artifact import Artifact
 from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Operation, Verb
@@ -42,8 +44,9 @@ def refusal(
     deletes = _count(operations, Verb.DELETE)
     changes = _count(operations, Verb.UPDATE, Verb.REPLACE)
     gone = sum(op.count for op in operations if op.cleans_up)
-    if policy.doubt and (deletes or changes):
-        return _doubtful(policy.doubt, deletes, changes)
+    doubted = doubtful(policy.doubt, policy.remedy, operations)
+    if doubted:
+        return doubted
     if gone and not desired.intents and not desired.waiting:
         how = " or ".join(["deleted"] * (deletes > 0) + ["set back"] * (gone > deletes))
         return (
@@ -52,6 +55,10 @@ def refusal(
         )
     if not deletes:
         return ""
+    if policy.unattended:
+        missed = vital.lost(operations)
+        if missed:
+            return _without(missed)
     owned = deletes + changes + _count(operations, Verb.KEEP)
     share = deletes * 100 // owned
     if deletes > FREE_DELETES and share > policy.max_delete_share:
@@ -62,18 +69,29 @@ def refusal(
     return ""
 
 
+def _without(missed: Mapping[str, Artifact]) -> str:
+    """Few deletes cut a router off as well as many: the last address of the LAN will do."""
+    *first, last = (f"{name} ({artifact.key})" for name, artifact in sorted(missed.items()))
+    said = f"{', '.join(first)} and {last}" if first else last
+    return (
+        f"the router would be without {said}, and nothing that is declared takes its place;"
+        " `holdfast apply` does it if that is meant"
+    )
+
+
 def _count(operations: Sequence[Operation], *verbs: Verb) -> int:
     return sum(op.count for op in operations if op.verb in verbs)
 
 
-def _doubtful(doubt: str, deletes: int, changes: int) -> str:
+def doubtful(doubt: str, remedy: str, operations: Sequence[Operation]) -> str:
     """Half of a line is often a line: 192.0.2.2 is the start of 192.0.2.254. So what is there is
     neither deleted nor changed for it; what is new stands in nobody's way."""
+    deletes = _count(operations, Verb.DELETE)
+    changes = _count(operations, Verb.UPDATE, Verb.REPLACE)
+    if not doubt or not (deletes or changes):
+        return ""
     each = ((deletes, "deleted"), (changes, "changed"))
     said = " and ".join(f"{count} {verb}" for count, verb in each if count)
     what = "artifact" if deletes + changes == 1 else "artifacts"
     first, _, rest = said.partition(" ")
-    return (
-        f"{doubt}, and {first} {what} would be {rest}; end the file with a newline if it is whole,"
-        " or say --allow-mass-delete"
-    )
+    return f"{doubt}, and {first} {what} would be {rest}; {remedy}, or say --allow-mass-delete"

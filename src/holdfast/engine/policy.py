@@ -9,13 +9,19 @@ from holdfast.dataclass import dataclass
 MAX_DELETE_SHARE = 50
 FREE_DELETES = 10
 
+CUT_REMEDY = "end the file with a newline if it is whole"
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     epoch: str = ""  # boot and network namespace the pass runs in: `BOOT/NAMESPACE`
     max_delete_share: int = MAX_DELETE_SHARE  # per cent of what is owned
     allow_mass_delete: bool = False
+    # Nobody asked for this very pass, and the configuration is not the one that was applied last:
+    # what the router cannot do without is not deleted for it.
+    unattended: bool = False
     doubt: str = ""  # why the configuration may not be all that was meant
+    remedy: str = CUT_REMEDY  # what to do about that
     # Sources that have not said yet what they contribute. What they may still declare looks like
     # what nobody declares, so nothing is cleaned up before they have.
     unloaded: tuple[str, ...] = ()

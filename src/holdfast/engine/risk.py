@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from holdfast.engine.artifact import Artifact, Batch, Fields
 from holdfast.engine.kinds.address import LOST
+from holdfast.engine.kinds.route import DEFAULTS
 from holdfast.engine.plan import Change, Risk, Verb
-
-_DEFAULTS = ("0.0.0.0/0", "::/0")
 
 
 def assess(
@@ -55,7 +54,7 @@ def _route(verb: Verb, subject: Artifact | Batch) -> tuple[Risk, str]:
 
 def _has_default(subject: Artifact | Batch) -> bool:
     if isinstance(subject, Artifact):
-        return subject.fields.get("destination") in _DEFAULTS
+        return subject.fields.get("destination") in DEFAULTS
     # A key begins with the length of its prefix; the least of a million is found without a step of
     # Python's for each.
     return bool(subject.keys) and min(subject.keys)[0] == 0

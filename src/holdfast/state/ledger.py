@@ -213,6 +213,11 @@ class Ledger:
         latch = Latch(reverted.digest, reverted.generation, self._clock(), reverted.reason)
         confirmations.finish_revert(self._database, latch, put, remove)
 
+    def began_with(self, files: Iterable[ConfigFile]) -> bool:
+        """Was it these files, wherever they lie, that a pass was last begun with?"""
+        newest = self.generations(1)
+        return bool(newest) and latches.digest_of(newest[0]) == latches.digest(files)
+
     def latch(self, files: Iterable[ConfigFile]) -> Latch | None:
         """Why these very files are not applied by themselves; None where nothing speaks against
         it."""

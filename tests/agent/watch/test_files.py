@@ -39,11 +39,13 @@ def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 class Told:
     paths: list[Path] = field(default_factory=list)
     writers: dict[Path, Writer | None] = field(default_factory=dict)
+    whole: dict[Path, bool] = field(default_factory=dict)
     lost: int = 0
     _more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, path: Path, writer: Writer | None) -> None:
+    def tell(self, path: Path, writer: Writer | None, whole: bool) -> None:
         self.paths.append(path)
+        self.whole[path] = whole
         self.writers[path] = writer
         self._more.set()
 
@@ -79,10 +81,13 @@ def test_written_replaced_deleted_and_made_anew(tmp_path: Path) -> None:
             await told.of(file)
             file.write_text("two")
             await told.of(file)
+            assert not told.whole[file]
             other.replace(file)
             await told.of(file)
+            assert told.whole[file]
             file.chmod(0o600)
             await told.of(file)
+            assert not told.whole[file]
             file.rename(other)
             await told.of(file)
             file.symlink_to(other)

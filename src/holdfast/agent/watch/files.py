@@ -16,6 +16,7 @@ import stat
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.agent.watch import fanotify
 from holdfast.agent.watch.fanotify import Fanotify
@@ -41,15 +42,22 @@ _SELF = "."  # as fanotify names the folder itself
 _TRIES = 8
 
 
-Changed = dict[Path, Writer | None]
+class Deed(NamedTuple):
+    """What was done to a file."""
+
+    writer: Writer | None
+    whole: bool  # renamed into place, and nothing else
+
+
+Changed = dict[Path, Deed]
 
 
 class FileWatch:
-    """told: a file of those that were set, or one in a folder that was, and who changed it. lost:
-    anything may have changed."""
+    """told: a file of those that were set, or one in a folder that was, who changed it, and whether
+    it came whole, by a rename. lost: anything may have changed."""
 
     def __init__(
-        self, told: Callable[[Path, Writer | None], None], lost: Callable[[], None]
+        self, told: Callable[[Path, Writer | None, bool], None], lost: Callable[[], None]
     ) -> None:
         self._told = told
         self._lost = lost
@@ -213,15 +221,16 @@ class FileWatch:
     def _tell(self, moved: bool, changed: Changed) -> None:
         if moved:
             self._follow(changed)
-        for path, writer in changed.items():
-            self._told(path, writer)
+        for path, deed in changed.items():
+            self._told(path, deed.writer, deed.whole)
 
     def _happened(self, path: Path, mask: int, writer: Writer | None, changed: Changed) -> bool:
         """Puts down what changed. Whether folders have to be watched anew."""
         moved = False
         if self._matters(path) and _is_change(path, mask):
+            whole = mask & (_MOVED_TO | _CLOSE_WRITE) == _MOVED_TO
             for asked in self._ways.get(path, {path}):
-                _put(asked, writer, changed)
+                _put(asked, writer, changed, whole=whole)
             moved = path in self._links or path.is_symlink()  # it leads elsewhere now
         if mask & _APPEARING:
             for folder in self._names:
@@ -257,10 +266,14 @@ class FileWatch:
         return {path: number for number, paths in self._watched.items() for path in paths}
 
 
-def _put(path: Path, writer: Writer | None, changed: Changed) -> None:
-    before = changed.setdefault(path, writer)
-    if before is not None and before.pid == os.getpid():
-        changed[path] = writer  # whoever else did it prevails
+def _put(path: Path, writer: Writer | None, changed: Changed, *, whole: bool = False) -> None:
+    before = changed.get(path)
+    if before is None:
+        changed[path] = Deed(writer, whole)
+        return
+    # Whoever else did it prevails.
+    ours = before.writer is not None and before.writer.pid == os.getpid()
+    changed[path] = Deed(writer if ours else before.writer, before.whole and whole)
 
 
 def _places(path: Path) -> Iterator[Path]:

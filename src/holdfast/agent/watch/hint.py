@@ -50,6 +50,7 @@ class Hint(NamedTuple):
     gone: bool = False  # it was deleted
     body: bytes | None = None  # of a route: as the kernel tells it; in a dump it says the same
     replaced: bool = False  # of a route: it took the place of another
+    whole: bool = False  # of a file: it was renamed into place
 
 
 def writer_of(port: int) -> Writer | None:

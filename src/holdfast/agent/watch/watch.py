@@ -140,9 +140,9 @@ class Watch:
             self._unwatched = self._files.set(config | at.keys(), folders)
         return self._unwatched
 
-    def _file(self, path: Path, writer: Writer | None) -> None:
+    def _file(self, path: Path, writer: Writer | None, whole: bool) -> None:
         if path in self._config:
-            self._tell(Hint(CONFIG, Key(CONFIG, str(path)), writer=writer))
+            self._tell(Hint(CONFIG, Key(CONFIG, str(path)), writer=writer, whole=whole))
         ours = writer is not None and writer.pid == os.getpid()
         for key in self._at.get(path, ()) if not ours else ():
             kind = key.kind if key is not None else SERVICE.name

@@ -46,6 +46,11 @@ def _overlap(
     return mine.ip in theirs.network or theirs.ip in mine.network
 
 
+def vital(artifact: Artifact) -> str:
+    """A link without an address of a family is of no use to whoever lives behind it."""
+    return f"IPv{_interface(artifact).version} on {_dev(artifact)}"
+
+
 ADDRESS = ArtifactKind(
     name="address",
     identity="address and link; for IPv4 the prefix length too (the kernel keeps 10.0.0.1/24 and"
@@ -61,6 +66,7 @@ ADDRESS = ArtifactKind(
     immutable=lambda _seen, field, _desired: field in ("prefix_length", "peer"),
     matches=matches,
     objection=objection,
+    vital=vital,
 )
 
 

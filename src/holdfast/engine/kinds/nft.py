@@ -12,6 +12,10 @@ CHANGED = "changed by hand"
 # The content of a table that is not ours and was not compared with anything.
 FOREIGN = "not known: it does not carry Holdfast's comment"
 
+# Family and name of the tables that a router is not safe, or of no use, without.
+FILTER, NAT = ("inet", "holdfast_filter"), ("ip", "holdfast_nat")
+_VITAL = {" ".join(FILTER): "the firewall", " ".join(NAT): "NAT"}
+
 
 def _matches(_field: str, desired: Value, seen: Value) -> bool:
     """What somebody changed is not even the same as when it was last found changed: nobody knows
@@ -33,6 +37,7 @@ NFT = ArtifactKind(
     deletes_orphans=True,
     matches=_matches,
     writer_field="writer",
+    vital=lambda table: _VITAL.get(table.key.name, ""),
 )
 
 

@@ -17,6 +17,7 @@ from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, BulkKind, Fi
 
 MAIN_TABLE = 254
 IPV6_DEFAULT_METRIC = 1024
+DEFAULTS = ("0.0.0.0/0", "::/0")
 TYPES = ("unicast", "blackhole", "unreachable", "prohibit")
 
 
@@ -212,6 +213,14 @@ def _without_dev(nexthop: str) -> str:
     return " ".join(words)
 
 
+def vital(artifact: Artifact) -> str:
+    """A default route, in whichever table; but one that drops what it gets leads nowhere."""
+    fields = artifact.fields
+    if fields.get("destination") not in DEFAULTS or fields.get("type") != "unicast":
+        return ""
+    return f"the IPv{6 if ':' in str(fields['destination']) else 4} way out"
+
+
 ROUTE = ArtifactKind(
     name="route",
     identity="destination, table, metric",
@@ -224,5 +233,6 @@ ROUTE = ArtifactKind(
     writer_field="protocol",
     after=("link", "address", "neighbour"),
     matches=matches,
+    vital=vital,
     bulk=BulkKind(scope=scope, expand=expand, identify=identify),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.engine.intent import Intent
+from holdfast.engine.kinds import nft
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.resources import nft_text
 from holdfast.resources.firewall.exposure import Exposure, exposures
@@ -13,7 +14,7 @@ from holdfast.resources.nft_text import one_of, quoted
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
 
-FAMILY, NAME = "inet", "holdfast_filter"
+FAMILY, NAME = nft.FILTER
 
 # By a mask and not by a map of states: while a table is replaced, a packet may be half way through
 # the old rules when the elements of their sets stop to count, and finds nothing in them. With a map

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Network
 
 from holdfast.engine.intent import Intent
+from holdfast.engine.kinds import nft
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.resources import nft_text
 from holdfast.resources.firewall.source_nat import PortMapping, Translation
@@ -13,7 +14,7 @@ from holdfast.resources.nft_text import quoted
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
 
-FAMILY, NAME = "ip", "holdfast_nat"
+FAMILY, NAME = nft.NAT
 # Without a seed of ours the kernel draws one for each load, and clients would change addresses.
 _SEED = "0x1"
 

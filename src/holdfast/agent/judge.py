@@ -1,0 +1,64 @@
+"""Whether the daemon carries out the plan of a configuration that it does not hold to yet."""
+
+from __future__ import annotations
+
+from holdfast.agent import operators, unfinished
+from holdfast.agent.answers.asked import Questions
+from holdfast.agent.configuration import Read
+from holdfast.dataclass import dataclass
+from holdfast.engine import guard
+from holdfast.engine.plan import Plan
+from holdfast.errors import Refused
+from holdfast.paths import Paths
+from holdfast.resources.facts import Facts
+from holdfast.resources.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Of a configuration that was read, and is not in force."""
+
+    router: Router
+    file: str  # "" where it is for parts of other sources
+    error: Refused
+
+    def stands(self, router: Router) -> bool:
+        """Until the file is read anew, or somebody asks. Parts come and go by themselves."""
+        return bool(self.file) and self.router is router
+
+    @property
+    def why(self) -> str:
+        what = self.file or "what other sources contribute"
+        return f"{what} is not applied: {self.error}. What was before it stays in force"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Beside what the plan itself is refused for (`engine/guard.py`)."""
+
+    paths: Paths
+    router: Router
+    facts: Facts
+    read: Read  # how it was read; empty where it was not read just now
+    questions: Questions  # who asked for it
+
+    def objection(self, plan: Plan) -> str:
+        """Why it is not carried out; empty where nothing speaks against it."""
+        if not plan.changes:
+            return ""
+        return self._unfinished(plan) or self._lockout(plan)
+
+    def _unfinished(self, plan: Plan) -> str:
+        """Who asks says that the file is whole, unless somebody still has it open."""
+        if not self.questions.questions:
+            return self.read.too_new(any(op.cleans_up for op in plan.changes))
+        youngest = self.read.youngest
+        if youngest is None or self.questions.allow_mass_delete:
+            return ""
+        return guard.doubtful(youngest.doubt, unfinished.REMEDY, plan.changes)
+
+    def _lockout(self, plan: Plan) -> str:
+        if self.questions.allow_lockout:
+            return ""
+        root = str(self.paths.root).rstrip("/")
+        return operators.cut_any(plan, self.router, self.facts, root)
