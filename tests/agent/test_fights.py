@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 from holdfast.agent.fights import Fight, Fights, Undoing
 from holdfast.agent.watch.hint import Writer
+from holdfast.engine.artifact import Key
 
 UNDOING = Undoing("route 198.51.100.0/24", ("IPv4Route/one",), "deletes it", Writer(7, "undoer"))
 
@@ -13,14 +15,15 @@ UNDOING = Undoing("route 198.51.100.0/24", ("IPv4Route/one",), "deletes it", Wri
 class Ring:
     """One artifact, one opponent, and a clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, undoing: Undoing = UNDOING) -> None:
+        self.undoing = undoing
         self.fights = Fights(lambda low, high: (low + high) / 2)
         self.now = 1000.0
         self.repairs: list[float] = []
         self.told: list[Fight] = []
 
     def undo(self) -> None:
-        fight = self.fights.undone("it", UNDOING, self.now)
+        fight = self.fights.undone("it", self.undoing, self.now)
         if fight is not None:
             self.told.append(fight)
 
@@ -46,6 +49,51 @@ def test_a_hundred_times_by_hand_is_none() -> None:
     ring.go_on(9.0, 0.09)
     assert not ring.told
     assert not ring.fights.standing()
+
+
+def test_a_few_times_by_hand_is_none() -> None:
+    for times, every in ((2, 6.0), (3, 2.0), (3, 4.0), (8, 1.0)):
+        ring = Ring()
+        ring.go_on((times - 0.5) * every, every)
+        assert len(ring.repairs) == times
+        assert not ring.told, (times, every)
+
+
+def test_one_that_takes_his_time_is_named_within_fifteen_seconds() -> None:
+    for every in (3.0, 3.5, 4.0, 5.0, 5.5, 6.0, 6.9):
+        ring = Ring()
+        ring.go_on(15.0, every)
+        assert len(ring.told) == 1, every
+
+
+def test_what_is_vital_is_put_back_at_once_for_ever() -> None:
+    """At a bounded rate, and with the other named as ever."""
+    for every in (0.001, 0.1, 1.0, 2.5, 5.0):
+        ring = Ring(replace(UNDOING, vital="the firewall"))
+        ring.go_on(15.0, every)
+        assert len(ring.told) == 1, every
+        named, before = ring.now, len(ring.repairs)
+        ring.go_on(60.0, every)
+        after = [when for when in ring.repairs if when > named]
+        gaps = [later - earlier for earlier, later in pairwise(after)]
+        assert max(gaps) <= max(every, 0.25) + every, "it is never away for long"
+        assert len(ring.repairs) - before <= 60 / 0.25 + 1
+        assert str(ring.fights.standing()[0]).endswith(
+            "and as the firewall depends on it, it is put back each time"
+        )
+
+
+def test_what_went_with_its_link_was_undone_by_nobody() -> None:
+    fights, link = Fights(lambda low, high: (low + high) / 2), Key("link", "lan0")
+    assert not fights.went_with("it", [link])
+    fights.link_changed(link, 5.0)
+    assert fights.went_with("it", [link])
+    assert not fights.went_with("it", [Key("link", "wan0")])
+    fights.undone("it", UNDOING, 6.0)
+    fights.repaired("it", 6.0)
+    assert not fights.went_with("it", [link]), "it was put back since"
+    fights.link_changed(link, 7.0)
+    assert fights.went_with("it", [link])
 
 
 def test_named_within_ten_seconds_and_backed_off_from() -> None:

@@ -9,10 +9,12 @@ from holdfast.agent.gathered import Gathered
 from holdfast.agent.patience import MANY, Name, name_of, names_in
 from holdfast.agent.watch.hint import Writer
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import document
+from holdfast.engine import document, vital
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Result
 from holdfast.engine.intent import BulkIntent, Desired
+from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.kinds.link import LINK
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
 from holdfast.state import journal
@@ -90,13 +92,18 @@ class Drift:
 
     def find(self, operations: Sequence[Operation], now: float) -> None:
         """operations: those that drift led to."""
+        for key in self.gathered.keys:
+            if key.kind == LINK.name:
+                self.known.link_changed(key, now)
         for operation in operations:
             self.found.append(operation)
             how = _habit(operation, held=self.held(operation))
+            links = _links(operation) if operation.verb is Verb.CREATE else frozenset()
             for name, subject in _named(operation.subject):
-                undoing = Undoing(
-                    subject, operation.owners, how, self.gathered.writer(name, operation.kind)
-                )
+                writer = self.gathered.writer(name, operation.kind)
+                if writer is None and self.known.went_with(name, links):
+                    continue
+                undoing = Undoing(subject, operation.owners, how, writer, _vital(operation))
                 fight = self.known.undone(name, undoing, now)
                 if fight is not None:
                     self.fights.append(fight)
@@ -218,10 +225,12 @@ def fight_event(fight: Fight, generation: int) -> Event:
     }
     if fight.over:
         return Event("fight-over", undoing.subject, "nobody undoes it any more", generation, data)
-    message = (
-        f"{undoing.who} {undoing.how} again and again, {fight.times} times so far; from now on it"
-        " is put back less and less often"
+    after = (
+        f"as {undoing.vital} depends on it, it is put back each time"
+        if undoing.vital
+        else "from now on it is put back less and less often"
     )
+    message = f"{undoing.who} {undoing.how} again and again, {fight.times} times so far; {after}"
     return Event("fight", undoing.subject, message, generation, data)
 
 
@@ -232,6 +241,24 @@ def _named(subject: Artifact | Batch) -> Iterator[tuple[Name, str]]:
         return
     for name, artifact in zip(names_in(subject), document.artifacts(subject), strict=True):
         yield name, str(artifact.key)
+
+
+def _vital(operation: Operation) -> str:
+    """What the router is without meanwhile. An address that is there and of no use is another's as
+    well, as like as not (a duplicate): to put that back again and again helps nobody."""
+    is_there = operation.verb is not Verb.CREATE
+    return "" if is_there and operation.kind == ADDRESS.name else vital.of(operation)
+
+
+def _links(operation: Operation) -> frozenset[Key]:
+    """That it stands on, itself or by its address."""
+    names = set()
+    for key in operation.requires:
+        if key.kind == LINK.name:
+            names.add(key.name)
+        elif key.kind == ADDRESS.name:
+            names.add(key.name.rpartition(" dev ")[2])
+    return frozenset(Key(LINK.name, name) for name in names)
 
 
 def _finding(operation: Operation, *, held: bool) -> str:

@@ -1,28 +1,36 @@
 """Fights: somebody undoes the same thing again and again. Named, and backed off from.
 
 An operator who deletes a route a few times is no fight; a program that does so for seconds on end
-is one, and so is one that comes back every minute. Pure: the caller has the clock and the dice.
+is one, and so is one that comes back every minute. What went because its link did was undone by
+nobody. What the router is not safe or of no use without is put back at once all the same, however
+long a fight for it lasts. Pure: the caller has the clock and the dice.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from holdfast.agent.watch.hint import Writer
 from holdfast.dataclass import dataclass, field, replace
+from holdfast.engine.artifact import Key
 
 # Undone so often, without a pause longer than this, and at its pace for so many seconds by the next
 # time: a script that tries things out a hundred times is over by then, and whoever goes on is named
 # within ten seconds.
-_TIMES, _LASTING_S, _PAUSE_S = 4, 9.6, 3.0
+_TIMES, _LASTING_S, _PAUSE_S = 4, 9.6, 7.0
 # The next time may come a little later than the pace says.
 _LATE = 1.2
+# Somebody who takes his time is named after so many times, and within fifteen seconds.
+_SLOW_TIMES = 3
 # Somebody with a timer of his own: outbursts that come back.
 _OUTBURSTS, _WITHIN_S = 10, 300.0
 # How far apart repairs are in a fight: at first, and at most.
 _SPACING_S, _LONGEST_S = 2.0, 60.0
 _JITTER = 0.2
+# The same for what is vital. Four times a second takes a small part of a core, and no flow that is
+# set up anew for long.
+_VITAL_SPACING_S = 0.25
 # Nobody undid it for so long: the fight is over.
 _QUIET_S = 60.0
 # More than this are not told apart any more; the oldest are forgotten.
@@ -37,6 +45,7 @@ class Undoing:
     owners: tuple[str, ...]
     how: str  # "deletes it", "sets mtu to 1400"
     writer: Writer | None = None  # None: nobody knows
+    vital: str = ""  # what the router is without, without it
 
     @property
     def who(self) -> str:
@@ -74,6 +83,8 @@ class _Streak:
             pace = lasting / (self.row - 1)
             if lasting + _LATE * pace >= _LASTING_S:
                 return True
+        if self.row >= _SLOW_TIMES and now - self.since >= _LASTING_S:
+            return True
         return len(self.outbursts) == _OUTBURSTS and now - self.outbursts[0] <= _WITHIN_S
 
 
@@ -89,9 +100,15 @@ class Fight:
     def __str__(self) -> str:
         undoing = self.undoing
         return (
-            f"a fight for {undoing.subject}: {undoing.habitual} {undoing.how} again and again, so"
-            " it is not put back each time"
+            f"a fight for {undoing.subject}: {undoing.habitual} {undoing.how} again and again,"
+            f" {self.consequence}"
         )
+
+    @property
+    def consequence(self) -> str:
+        if self.undoing.vital:
+            return f"and as {self.undoing.vital} depends on it, it is put back each time"
+        return "so it is not put back each time"
 
 
 @dataclass(slots=True)
@@ -99,6 +116,18 @@ class Fights:
     jitter: Callable[[float, float], float]  # one number between two
     quiet: float = _QUIET_S
     _streaks: dict[Hashable, _Streak] = field(default_factory=dict)
+    _links: dict[Key, float] = field(default_factory=dict)  # when each changed last
+
+    def link_changed(self, link: Key, now: float) -> None:
+        if len(self._links) >= _MOST:
+            del self._links[next(iter(self._links))]
+        self._links[link] = now
+
+    def went_with(self, name: Hashable, links: Iterable[Key]) -> bool:
+        """Did one of these links, which it stands on, change since it was last put back?"""
+        streak = self._streaks.get(name)
+        since = streak.repaired if streak is not None else 0.0
+        return any(self._links.get(link, -1.0) >= since for link in links)
 
     def undone(self, name: Hashable, undoing: Undoing, now: float) -> Fight | None:
         """Somebody undid it. A fight, where that makes it one."""
@@ -118,7 +147,7 @@ class Fights:
         streak.when = now
         streak.count += 1
         if streak.spacing:
-            self._space(streak, min(2 * streak.spacing, _LONGEST_S), now)
+            self._space(streak, 2 * streak.spacing, now)
         elif streak.is_fight(now):
             self._space(streak, _SPACING_S, now)
             return Fight(undoing, streak.count, streak.spacing)
@@ -183,5 +212,9 @@ class Fights:
         return bool(self._streaks)
 
     def _space(self, streak: _Streak, spacing: float, now: float) -> None:
-        streak.spacing = spacing
-        streak.due = now + spacing * self.jitter(1 - _JITTER, 1 + _JITTER)
+        if streak.last.vital:
+            streak.spacing = _VITAL_SPACING_S
+            streak.due = max(now, streak.repaired + _VITAL_SPACING_S)
+            return
+        streak.spacing = min(spacing, _LONGEST_S)
+        streak.due = now + streak.spacing * self.jitter(1 - _JITTER, 1 + _JITTER)

@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.agent.watch import hint as hints
 from holdfast.agent.watch.followed import followed
-from holdfast.agent.watch.hint import Writer, command_of, writer_of
+from holdfast.agent.watch.hint import Writer, command_of
 from holdfast.agent.watch.netlink import DEFAULT_ROUTE
+from holdfast.agent.watch.ports import Ports
 from holdfast.engine.artifact import Fields, Key
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.driver import Scope
@@ -74,7 +75,7 @@ def test_writer_that_lives_for_long(lan: Namespace) -> None:
             assert hint.writer == Writer(ip.pid, "ip")
             assert str(hint.writer) == f"ip (process {ip.pid})"
             # Gone before it could be asked, as a command often is.
-            assert str(writer_of(ip.pid)) == f"process {ip.pid}"
+            assert str(Ports().writer(ip.pid)) == f"process {ip.pid}"
             lan.ip(f"route del {PREFIX}")
 
     run(test)

@@ -18,7 +18,7 @@ from holdfast.engine.artifact import Key
 FACT, CONFIG = "fact", "config"
 
 # Numbers above are none of processes (PID_MAX_LIMIT).
-_LARGEST_PID = 1 << 22
+LARGEST_PID = 1 << 22
 # How long a name of a process is at most (TASK_COMM_LEN).
 _NAME = 15
 # A process that lives longer speaks for itself.
@@ -26,7 +26,7 @@ _JUST_BEGUN_S = 2.0
 
 
 class Writer(NamedTuple):
-    """Who made a change: for rtnetlink the port of its socket, which by custom is the process."""
+    """Who made a change."""
 
     pid: int  # 0: it has no number here, but a name
     name: str = ""  # "" where the process was gone before it could be asked
@@ -35,6 +35,8 @@ class Writer(NamedTuple):
     def __str__(self) -> str:
         if not self.pid:
             return self.name
+        if self.pid > LARGEST_PID:
+            return "a process that has ended"
         if not self.name:
             return f"process {self.pid}"
         return f"{self.name} (process {self.pid}){f' of {self.of}' if self.of else ''}"
@@ -53,11 +55,6 @@ class Hint(NamedTuple):
     whole: bool = False  # of a file: it was renamed into place
 
 
-def writer_of(port: int) -> Writer | None:
-    """To be asked at once: a command that ran for a moment is gone soon."""
-    return named(port, name_of(port)) if port > 0 else None
-
-
 def named(pid: int, name: str) -> Writer:
     """By its number here. `ip` in a script has another one each time: the script says more."""
     return Writer(pid, name, _run_by(pid) if name else "")
@@ -65,7 +62,7 @@ def named(pid: int, name: str) -> Writer:
 
 def name_of(pid: int) -> str:
     """Of a process in our network namespace."""
-    name = command_of(pid) if pid <= _LARGEST_PID else ""
+    name = command_of(pid) if pid <= LARGEST_PID else ""
     with suppress(OSError):  # it is just ending, and has none any more
         # A process in a container has another number there: in our list it may be somebody else's.
         if os.stat(f"/proc/{pid}/ns/net").st_ino != os.stat("/proc/self/ns/net").st_ino:  # noqa: PTH116
@@ -98,27 +95,3 @@ def printable(name: bytes) -> str:
     """Any program may call itself anything, and it ends up in logs and events."""
     text = name.rstrip(b"\n\0")[:_NAME].decode(errors="replace")
     return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
-def search(writer: Writer) -> Writer:
-    """The process behind a port that is not its number, as of a daemon with several sockets; the
-    writer as it was where none is found. Looks through all processes: not for every hint."""
-    if writer.name:
-        return writer
-    socket = _socket_of(writer.pid)
-    for folder in Path("/proc").glob("[0-9]*") if socket else ():
-        try:
-            held = [os.readlink(one) for one in (folder / "fd").iterdir()]  # noqa: PTH115
-        except OSError:
-            continue  # it ended meanwhile, or is not ours to look into
-        if socket in held:
-            return named(int(folder.name), name_of(int(folder.name)))
-    return writer
-
-
-def _socket_of(port: int) -> str:
-    """Of rtnetlink's sockets in this network namespace, as /proc/PID/fd names it."""
-    lines = Path("/proc/self/net/netlink").read_text().splitlines()[1:]
-    # sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
-    rows = [line.split() for line in lines]
-    return next((f"socket:[{row[9]}]" for row in rows if row[1:3] == ["0", str(port)]), "")

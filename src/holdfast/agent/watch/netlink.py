@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Set
 from functools import lru_cache
 
 from holdfast.agent.watch.followed import Followed
-from holdfast.agent.watch.hint import FACT, Hint, Writer, writer_of
+from holdfast.agent.watch.hint import FACT, Hint, Writer
 from holdfast.agent.watch.links import KnownLinks
+from holdfast.agent.watch.ports import Ports
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import ADDRESS
@@ -94,6 +95,7 @@ class NetlinkWatch:
         self._own: frozenset[int] = frozenset()
         self._replaced = False  # by what is being heard
         self._writers: dict[int, Writer | None] = {}
+        self._holders = Ports()
         self._links = KnownLinks()
         self._addresses: dict[Key, tuple[bytes, dict[int, bytes]]] = {}
         self._fruitless = 0
@@ -211,7 +213,7 @@ class NetlinkWatch:
 
     def _writer(self, port: int) -> Writer | None:
         if port not in self._writers:
-            self._writers[port] = writer_of(port)
+            self._writers[port] = self._holders.writer(port)
         return self._writers[port]
 
     def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
