@@ -95,6 +95,22 @@ def test_the_way_in_of_an_operator_is_not_cut(file: Path, root: Path, netns: Nam
         until(lambda: "fwmark" in netns.ip("rule show"), "the rule")
 
 
+def test_a_rule_that_cuts_an_operator_off(file: Path, root: Path, netns: Namespace) -> None:
+    """Whoever is logged in, by the way that the answers to each of them take."""
+    file.write_text(document(ADDRESS))
+    with serve(root, file) as daemon:
+        daemon.wait_for("because of the start")
+        with logged_in("192.0.2.9 50000 192.0.2.1 22"), logged_in("192.0.2.7 50000 192.0.2.1 22"):
+            for cuts in ("from: 192.0.2.1/32", "to: 192.0.2.7/32"):
+                rule = f"{{priority: 9, {cuts}, action: prohibit}}"
+                put(file, document({**ADDRESS, "RoutingRule/r": rule}))
+                daemon.wait_for("is not applied: this would cut the connection from 192.0.2.7")
+            assert "prohibit" not in netns.ip("rule show")
+            rule = "{priority: 9, to: 192.0.2.8/32, action: prohibit}"
+            put(file, document({**ADDRESS, "RoutingRule/r": rule}))
+            until(lambda: "prohibit" in netns.ip("rule show"), "the rule")
+
+
 POLICY = """\
     - apiVersion: config.holdfast.dev/v1alpha1
       kind: DynamicOverridePolicy

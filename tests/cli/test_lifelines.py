@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from ipaddress import ip_address
 
 import pytest
 
+from holdfast.agent import operators
 from holdfast.agent.confirm import lifelines, probing
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.paths import Paths
-from holdfast.resources.firewall.lockout import Operator
 from holdfast.resources.router import load_router
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
@@ -111,7 +112,8 @@ def test_the_operators_connection(holdfast: Holdfast, provider: Host, netns: Nam
     declare(holdfast, "candidate.yaml", WAN, ADDRESS, DEFAULT, AWAY)
     code, said = on_trial(holdfast, SSH_CONNECTION=connection)
     assert code == 1
-    assert "the operator's connection from 198.51.100.9 to 192.0.2.1: no route leads to" in said
+    told = "the operator's connection from 198.51.100.9 to 192.0.2.1: answers go `blackhole"
+    assert told in said
     assert "blackhole" not in netns.ip("route show")
     provider.ip("addr add 192.0.3.254/24 dev isp0")
     gateway = "net IPv4Route default {destination: 0.0.0.0/0, gateway: 192.0.3.254}"
@@ -120,6 +122,75 @@ def test_the_operators_connection(holdfast: Holdfast, provider: Host, netns: Nam
     assert code == 1
     assert "192.0.2.1 is no address of this host any more" in said
     assert "192.0.2.1/24" in netns.ip("addr show dev wan0")
+
+
+FROM_OWN = "net RoutingRule own {priority: 100, from: 192.0.2.1/32, table: 100}"
+LAN = "net Interface lan {ifname: lan0, adminUp: true}"
+ELSEWHERE = "net IPv4Route own {destination: default, interface: lan, table: 100}"
+
+
+def test_answers_that_go_elsewhere(holdfast: Holdfast, provider: Host, netns: Namespace) -> None:
+    """A rule for the router's own address: nothing but what comes from there takes another way."""
+    netns.veth("lan0", "far0")
+    declare(holdfast, "candidate.yaml", WAN, LAN, ADDRESS, DEFAULT, FROM_OWN, ELSEWHERE)
+    arguments = ("apply", "candidate.yaml", "--yes")
+    connection = "198.51.100.9 40000 192.0.2.1 22"
+    done = holdfast.run(*arguments, SSH_CONNECTION=connection)
+    assert (done.code, "this may cut the connection" in done.err) == (4, True), done.err
+    assert "--allow-lockout, or try it with --confirm-within" in done.err
+    done = holdfast.run(*arguments, "--confirm-within", "1h", SSH_CONNECTION=connection)
+    assert done.code == 1, done.err
+    where = "answers go `198.51.100.9 from 192.0.2.1 dev lan0` now, and there is no answer"
+    assert f"the operator's connection from 198.51.100.9 to 192.0.2.1: {where}" in done.err
+    assert "192.0.2.1" not in netns.ip("rule show")
+    # Another way may well be what a change is for.
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, MOVED)
+    done = holdfast.run(*arguments, "--confirm-within", "1h", SSH_CONNECTION=connection)
+    assert done.code == 0, done.err
+    assert "Still works: the IPv4 default gateway, the operator's connection" in done.err
+    # It has to go on working.
+    provider.ip("addr del 198.51.100.9/32 dev lo")
+    lines = [Lifeline("operator", 4, "198.51.100.9", 22, "192.0.2.1", "wan0", "192.0.2.254")]
+    assert "via 192.0.2.253 dev wan0` now, and there is" in lifelines.broken(lines, TAG, 0)[0]
+    holdfast.ok("rollback")
+    assert lifelines.broken(lines, TAG, 0) == []
+
+
+def test_what_is_sent_to_the_operator(holdfast: Holdfast, provider: Host, netns: Namespace) -> None:
+    """The way is the same, and nothing arrives all the same; the operator answers no pings."""
+    provider.run("nft", "add table ip quiet { chain c { type filter hook input priority 0; }; }")
+    provider.run("nft", "add rule ip quiet c ip daddr 192.0.2.253 icmp type echo-request drop")
+    wrong = 'net Neighbour wrong {interface: wan, address: 192.0.2.253, mac: "02:00:00:00:00:77"}'
+    declare(holdfast, "candidate.yaml", WAN, ADDRESS, DEFAULT, wrong)
+    with (
+        socket.create_server(("192.0.2.1", 22)) as server,
+        provider.connect("192.0.2.1", 22, source=("192.0.2.253", 0)) as theirs,
+    ):
+        ours, (_, port) = server.accept()
+        with ours, sending(ours):
+            assert theirs.recv(1)
+            code, said = on_trial(holdfast, SSH_CONNECTION=f"192.0.2.253 {port} 192.0.2.1 22")
+            assert code == 1, said
+            assert f"any more: what is sent to 192.0.2.253 port {port}: sent " in said
+    assert "02:00:00:00:00:77" not in netns.ip("neigh show")
+
+
+@contextmanager
+def sending(sock: socket.socket) -> Iterator[None]:
+    """As the output of a command is sent to who started it."""
+    over = threading.Event()
+
+    def send() -> None:
+        while not over.wait(0.05):
+            sock.sendall(b"x")
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_the_gateway_that_comes_back_in_time(provider: Host) -> None:
@@ -190,14 +261,18 @@ def test_what_answers_again_takes_nothing_back(
 @pytest.mark.usefixtures("provider")
 def test_operators_may_go_home(holdfast: Holdfast) -> None:
     """Whether they answer is asked right after the change alone; the way there, all the time."""
-    came_in = Operator(ip_address("198.51.100.9"), ip_address("192.0.2.1"), 22, "wan0")
+    came_in = operators.operator("198.51.100.9 40000 192.0.2.1 22")
     with_operator = lifelines.of(load_router(holdfast.folder / "router.yaml"), came_in)
-    assert {line.kind for line in with_operator} == {"gateway", "operator", "origin"}
+    assert {line.kind for line in with_operator} == {"gateway", "operator", "session", "origin"}
     asked = trial(holdfast, with_operator)
     assert {line.kind for line in asked.lines} == {"gateway", "operator"}
     holdfast.ok("rollback")
 
 
 def test_lines_as_json() -> None:
-    lines = [Lifeline("operator", 6, "2001:db8::1", local="2001:db8::2", ifname="wan0")]
+    lines = [Lifeline("operator", 6, "2001:db8::1", 22, "2001:db8::2", "wan0", "fe80::1", 40000)]
     assert lifelines.from_plain(lifelines.plain(lines)) == lines
+    # As an older version kept it.
+    assert lifelines.from_plain([["operator", 4, "192.0.2.9", 0, "192.0.2.1", "wan0"]]) == [
+        Lifeline("operator", 4, "192.0.2.9", local="192.0.2.1", ifname="wan0")
+    ]

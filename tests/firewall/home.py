@@ -45,7 +45,12 @@ NAT = {
 ISP, WAN, SERVER, CLIENT = "198.51.100.1", "198.51.100.2", "192.168.160.20", "192.168.160.50"
 ROUTER = "192.168.160.1"
 ISP6, WAN6, SERVER6 = "2001:db8:ff::1", "2001:db8:ff::2", "2001:db8:1::20"
-_GROUPS = {"Zone": "firewall", "FirewallPolicy": "firewall", "ExposeService": "firewall"}
+_GROUPS = {
+    "Zone": "firewall",
+    "FirewallPolicy": "firewall",
+    "ExposeService": "firewall",
+    "Sysctl": "system",
+}
 
 
 def document(resources: Mapping[str, str]) -> str:

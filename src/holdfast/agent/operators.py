@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,9 @@ from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Plan
 
 if TYPE_CHECKING:  # most commands are not started over SSH
+    from holdfast.engine.path.judgement import Connection, Loss
+    from holdfast.engine.path.lookup import Path as Way
+    from holdfast.host.netlink.socket import NetlinkSocket
     from holdfast.resources.facts import Facts
     from holdfast.resources.firewall.lockout import Operator
     from holdfast.resources.router import Router
@@ -20,10 +23,12 @@ if TYPE_CHECKING:  # most commands are not started over SSH
 _VARIABLE = b"SSH_CONNECTION"  # "SOURCE PORT LOCAL PORT", set by sshd
 
 
-def cut(plan: Plan, router: Router, facts: Facts, root: str, came_in: Operator) -> str:
-    """Why a plan would cut a connection; empty where it would not."""
-    from holdfast.engine.cut_off import Ground, cut_off
-    from holdfast.resources.firewall.lockout import carriers, lockout
+def cut(
+    plan: Plan, router: Router, facts: Facts, root: str, came_in: Operator, *, trial: bool = False
+) -> str:
+    """Why a plan would cut a connection; empty where it would not. trial: what becomes of it is
+    seen, and taken back, so that what may work may be tried."""
+    from holdfast.resources.firewall.lockout import lockout, lower_links
     from holdfast.resources.site import site_of
 
     site = site_of(router.resources, facts, root)
@@ -32,11 +37,46 @@ def cut(plan: Plan, router: Router, facts: Facts, root: str, came_in: Operator) 
         for op in plan.changes
         if isinstance(op.subject, Artifact) and op.kind == "nft"
     }
-    links = carriers(site, came_in.ifname)
-    ground = Ground(str(came_in.local), links, came_in.source, came_in.way)
-    reason = cut_off(plan, ground) or lockout(site, came_in, tables)
+    found = loss(plan, came_in, lower_links(site))
+    if found is not None and (found.certain or not trial):
+        return _told(came_in, found)
+    reason = lockout(site, came_in, tables)
     said = f"this would cut {came_in}: {reason}; if that is meant, say --allow-lockout"
     return said if reason else ""
+
+
+def loss(plan: Plan, came_in: Operator, lower: Mapping[str, str]) -> Loss | None:
+    """What becomes of the way of the connection."""
+    connection = came_in.connection
+    if connection is None or came_in.ifname == "lo":
+        return None
+    from holdfast.engine.path import judgement
+    from holdfast.host.netlink.path_read import learn_path, read_network
+    from holdfast.host.netlink.socket import NetlinkSocket
+
+    operations, known = judgement.relevant(plan.changes, connection)
+    if not operations:
+        return None
+    sock = NetlinkSocket()
+    try:
+        network = read_network(sock, connection.remote.version, known)
+        ports = learn_path(sock, network, connection.answer(network), came_in.path)
+    finally:
+        sock.close()
+    situation = judgement.Situation(connection, network, came_in.path, lower, ports)
+    return judgement.judge(situation, operations, known)
+
+
+def _told(came_in: Operator, found: Loss) -> str:
+    operation = found.operation
+    owners = ", ".join(operation.owners)
+    place = f" ({owners} at {operation.origin})" if operation.origin else f" ({owners})"
+    said = "would cut" if found.certain else "may cut"
+    trial = "" if found.certain else ", or try it with --confirm-within"
+    return (
+        f"this {said} {came_in}: it would {found.doing}{place if owners else ''}, and {found.why};"
+        f" if that is meant, say --allow-lockout{trial}"
+    )
 
 
 def cut_any(plan: Plan, router: Router, facts: Facts, root: str) -> str:
@@ -83,25 +123,34 @@ def operator(said: str) -> Operator | None:
     try:
         source, zone = _address(words[0])
         local, _ = _address(words[2])
-        port = int(words[3])
+        far_port, port = int(words[1]), int(words[3])
     except (IndexError, ValueError):
         return None  # not what sshd writes
-    from holdfast.host.netlink.route_lookup import look_up, matching
+    from holdfast.engine.path.judgement import Connection
+    from holdfast.host.netlink.route_lookup import look_up
     from holdfast.host.netlink.socket import NetlinkSocket
     from holdfast.resources.firewall.lockout import Operator
 
-    if zone:
-        return Operator(source, local, port, zone)
+    connection = Connection(source, local, far_port, port, zone)
     sock = NetlinkSocket()
     try:
-        here = look_up(sock, local)
-        if here is None or here.type != "local":
-            return None
-        back = look_up(sock, source)
-        ifname = back.ifname if back is not None else ""
-        return Operator(source, local, port, ifname, matching(sock, source))
+        if not zone:
+            here = look_up(sock, local)
+            if here is None or here.type != "local":
+                return None
+        back = way_back(sock, connection)
     finally:
         sock.close()
+    ifname = zone or ("lo" if back.type == "local" else min(back.links, default=""))
+    return Operator(source, local, port, ifname, connection, back)
+
+
+def way_back(sock: NetlinkSocket, connection: Connection) -> Way:
+    """Of what we send on a connection, by the kernel's word."""
+    from holdfast.engine.path.network import Network
+    from holdfast.host.netlink import route_lookup
+
+    return route_lookup.path(sock, connection.answer(Network(4)), connection.link)
 
 
 def _address(text: str) -> tuple[Address, str]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # most passes are not started over SSH
     from holdfast.agent.load import Loaded
 
 
-def guarded(plan: Plan, loaded: Loaded, *, allow: bool) -> Plan:
+def guarded(plan: Plan, loaded: Loaded, *, allow: bool, trial: bool) -> Plan:
     """The plan, refused where it would cut the connection that the operator came in on."""
     if allow or plan.refusal or not plan.changes:
         return plan
@@ -20,5 +20,5 @@ def guarded(plan: Plan, loaded: Loaded, *, allow: bool) -> Plan:
     came_in = operators.operator(operators.ancestral())
     if came_in is None:
         return plan
-    reason = operators.cut(plan, loaded.router, loaded.facts, loaded.root, came_in)
+    reason = operators.cut(plan, loaded.router, loaded.facts, loaded.root, came_in, trial=trial)
     return replace(plan, refusal=reason)

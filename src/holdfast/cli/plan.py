@@ -57,7 +57,7 @@ def command(
     say_waiting(paths)
     loaded = load(paths, file)
     plan = look(paths, loaded, allow_mass_delete=allow_mass_delete).plan
-    plan = operator.guarded(plan, loaded, allow=allow_lockout)
+    plan = operator.guarded(plan, loaded, allow=allow_lockout, trial=False)
     about = loaded.about(paths)
     show.plan(plan, about, output, sys.stdout)
     if out is not None:

@@ -173,7 +173,8 @@ def _guarded(plan: Plan, request: Request, loaded: Loaded) -> Plan:
         return plan
     from holdfast.cli import operator
 
-    return operator.guarded(plan, loaded, allow=request.allow_lockout)
+    trial = request.confirm_within > 0
+    return operator.guarded(plan, loaded, allow=request.allow_lockout, trial=trial)
 
 
 def latched(ledger: Ledger, router: Router, *, lift: bool) -> None:

@@ -7,13 +7,17 @@ What does not answer before the change says nothing after it, and is not asked a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_address
 from typing import Any
 
 from holdfast.agent.health.probes import probe
-from holdfast.dataclass import dataclass
+from holdfast.agent.operators import way_back
+from holdfast.dataclass import asdict, dataclass
+from holdfast.engine.path.judgement import Connection
+from holdfast.engine.path.network import Network
 from holdfast.errors import DriverError
+from holdfast.host import tcp_connections
 from holdfast.host.facts.kernel import LEARNED_BY, read_gateways
 from holdfast.host.netlink.route_lookup import look_up
 from holdfast.host.netlink.socket import NetlinkSocket
@@ -28,24 +32,31 @@ _TIMEOUT_S = 1.0
 # a bridge learns, a route settles.
 GRACE_S = 5.0
 _PAUSE_S = 0.5
+# How often the state of a connection is looked at.
+_LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Lifeline:
     # "gateway": of `family`; "target": `address` answers; "operator": the way to it; "origin": it
-    # answers, as long as the operator is there.
+    # answers, and "session": what is sent on the connection is acknowledged, as long as the
+    # operator is there.
     kind: str
     family: int = 4
     address: str = ""
-    port: int = 0
-    local: str = ""  # operator: our end of the connection
+    port: int = 0  # target: theirs; operator, session: ours
+    local: str = ""  # our end of the operator's connection
     ifname: str = ""  # operator: the link that leads there
+    gateway: str | None = None  # operator: by which; None where an older version kept it
+    far_port: int = 0  # operator, session: theirs
 
     def __str__(self) -> str:
         if self.kind == "gateway":
             return f"the IPv{self.family} default gateway"
         if self.kind == "operator":
             return f"the operator's connection from {self.address} to {self.local}"
+        if self.kind == "session":
+            return f"what is sent to {self.address} port {self.far_port}"
         return f"{self.address} port {self.port}" if self.port else self.address
 
 
@@ -55,19 +66,20 @@ def of(router: Router, operator: Operator | None) -> list[Lifeline]:
     for target in router.confirm.targets:
         found.append(Lifeline("target", target.address.version, str(target.address), target.port))
     if operator is not None and operator.ifname not in ("", "lo"):
-        source = str(operator.source)
-        found.append(
-            Lifeline(
-                "operator",
-                operator.source.version,
-                source,
-                local=str(operator.local),
-                ifname=operator.ifname,
-            )
-        )
-        if not operator.source.is_link_local:
-            found.append(Lifeline("origin", operator.source.version, source))
+        found += _of_operator(operator)
     return list(dict.fromkeys(found))
+
+
+def _of_operator(operator: Operator) -> Iterator[Lifeline]:
+    version, source, local = operator.source.version, str(operator.source), str(operator.local)
+    far_port = operator.connection.remote_port if operator.connection is not None else 0
+    gateway = next((leg.gateway for leg in operator.path.nexthops), None)
+    way = (operator.ifname, gateway, far_port)
+    yield Lifeline("operator", version, source, operator.port, local, *way)
+    if far_port:
+        yield Lifeline("session", version, source, operator.port, local, far_port=far_port)
+    if not operator.source.is_link_local:
+        yield Lifeline("origin", version, source, local=local)
 
 
 def working(lines: Iterable[Lifeline], tag: int) -> list[Lifeline]:
@@ -102,9 +114,7 @@ def broken(lines: Sequence[Lifeline], tag: int, grace: float = GRACE_S) -> list[
 
 def plain(lines: Iterable[Lifeline]) -> list[Any]:
     """As JSON."""
-    return [
-        [line.kind, line.family, line.address, line.port, line.local, line.ifname] for line in lines
-    ]
+    return [list(asdict(line).values()) for line in lines]
 
 
 def from_plain(said: object) -> list[Lifeline]:
@@ -117,9 +127,13 @@ async def _ask(line: Lifeline, tag: int) -> str:
         if line.kind == "gateway":
             return await _gateway(line.family, tag)
         if line.kind == "operator":
-            return await asyncio.to_thread(_way_back, line)
+            return await _way(line)
+        if line.kind == "session":
+            return await _session(line)
         kind = "tcp" if line.port else "ping"
-        return await probe(Target(kind, ip_address(line.address), port=line.port), _TIMEOUT_S)
+        source = ip_address(line.local) if line.local else None
+        target = Target(kind, ip_address(line.address), port=line.port, source=source)
+        return await probe(target, _TIMEOUT_S)
     except (DriverError, OSError) as error:
         return str(error)
 
@@ -144,17 +158,50 @@ def _gateways(family: int, tag: int) -> list[tuple[str, Address]]:
     return [(ifname, route.gateway) for (ifname, _), route in found.items()]
 
 
-def _way_back(line: Lifeline) -> str:
+async def _way(line: Lifeline) -> str:
+    """The way of our answers has to be the one before; another will do if it is seen to work."""
+    problem, moved = await asyncio.to_thread(_way_back, line)
+    if not moved or problem:
+        return problem
+    local, address = ip_address(line.local), ip_address(line.address)
+    silent = await probe(Target("ping", address, source=local), _TIMEOUT_S)
+    return f"answers go `{moved}` now, and there is no answer from there" if silent else ""
+
+
+def _way_back(line: Lifeline) -> tuple[str, str]:
+    """What is wrong with it, and where it leads if that is elsewhere than before."""
+    remote, local = ip_address(line.address), ip_address(line.local)
+    zone = line.ifname if remote.is_link_local else ""
+    connection = Connection(remote, local, line.far_port, line.port, zone)
     sock = NetlinkSocket()
     try:
-        here = look_up(sock, ip_address(line.local))
+        here = look_up(sock, local)
         if here is None or here.type != "local":
-            return f"{line.local} is no address of this host any more"
-        back = look_up(sock, ip_address(line.address))
+            return f"{local} is no address of this host any more", ""
+        back = way_back(sock, connection)
     finally:
         sock.close()
-    if back is None:
-        return f"no route leads to {line.address} any more"
-    if back.ifname != line.ifname:
-        return f"{line.address} is reached through {back.ifname or back.type}, not {line.ifname}"
-    return ""
+    told = back.told(connection.answer(Network(line.family)))
+    if back.type != "unicast":
+        return f"answers go `{told}` now", ""
+    for leg in back.nexthops:
+        if leg.dev == line.ifname and line.gateway in (leg.gateway, None):
+            return "", ""
+    return "", told
+
+
+async def _session(line: Lifeline) -> str:
+    """What was sent on it and is not acknowledged is sent again, for as long as nothing comes."""
+    ours = ip_address(line.local), line.port
+    theirs = ip_address(line.address), line.far_port
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _TIMEOUT_S
+    while True:
+        state = await asyncio.to_thread(tcp_connections.state_of, ours, theirs)
+        if state is None:
+            return "there is no such connection"
+        if state.retransmissions:
+            return f"sent {state.retransmissions + 1} times, and not acknowledged"
+        if not state.unacknowledged or loop.time() >= end:
+            return ""
+        await asyncio.sleep(_LOOK_S)

@@ -52,9 +52,10 @@ class Probing:
 
 def probing(paths: Paths, waiting: Confirmation) -> Probing:
     """Operators go home: whether the place that one came from answers is asked right after the
-    change, and not for the rest of the time. The way there has to be the same throughout."""
+    change, and not for the rest of the time. The way there has to be the same throughout, or to
+    work."""
     found = lifelines.from_plain(waiting.probes)
-    lines = tuple(line for line in found if line.kind != "origin")
+    lines = tuple(line for line in found if line.kind not in ("origin", "session"))
     if not lines:
         return Probing(paths, waiting, (), 0)
     try:

@@ -53,6 +53,8 @@ def _socket(target: Target, kind: int, protocol: int = 0) -> socket.socket:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, target.ifname.encode())
         if target.mark:
             made.setsockopt(socket.SOL_SOCKET, _SO_MARK, target.mark)
+        if target.source is not None:
+            made.bind((str(target.source), 0))
     except OSError:
         made.close()
         raise

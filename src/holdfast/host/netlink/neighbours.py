@@ -28,7 +28,7 @@ from holdfast.host.netlink.socket import (
     Request,
 )
 
-_RTM_NEWNEIGH, _RTM_DELNEIGH, _RTM_GETNEIGH = 28, 29, 30
+_RTM_NEWNEIGH, _RTM_DELNEIGH, RTM_GETNEIGH = 28, 29, 30
 _NDA_DST, _NDA_LLADDR, _NDA_PROTOCOL, _NDA_FLAGS_EXT = 1, 2, 12, 15
 _NUD_PERMANENT, _NUD_NOARP = 0x80, 0x40
 _NTF_EXT_LEARNED = 0x10
@@ -55,7 +55,7 @@ class NeighbourDriver:
         bodies = [
             body
             for family in _FAMILY.values()
-            for body in self._sock.dump(_RTM_GETNEIGH, bytes((family,)) + bytes(11), "neighbours")
+            for body in self._sock.dump(RTM_GETNEIGH, bytes((family,)) + bytes(11), "neighbours")
         ]
         names = read_names(self._sock).names
         sightings: dict[Key, list[Sighting]] = {}
@@ -149,12 +149,25 @@ class NeighbourDriver:
 
     def _read(self, artifact: Artifact, index: int) -> _Seen | None:
         what = f"neighbour {artifact.key.name}"
-        answer = self._sock.get(Request(_RTM_GETNEIGH, 0, _identity(artifact, index)))
+        answer = self._sock.get(Request(RTM_GETNEIGH, 0, _identity(artifact, index)))
         if isinstance(answer, NetlinkError):
             if answer.errno in _GONE:
                 return None
             raise DriverError(f"cannot read {what}: {answer}")
         return _decode(answer, str(artifact.fields["dev"]))
+
+
+def hardware_address(
+    sock: NetlinkSocket, ip: ipaddress.IPv4Address | ipaddress.IPv6Address, dev: str
+) -> str:
+    """The MAC that packets to a neighbour are sent to; "" where none is known."""
+    index = find_index(sock, dev)
+    if index is None:
+        return ""
+    answer = sock.get(Request(RTM_GETNEIGH, 0, _identity(neighbour(ip, dev, ""), index)))
+    return (
+        "" if isinstance(answer, NetlinkError) else str(_decode(answer, dev).artifact.fields["mac"])
+    )
 
 
 def _identity(artifact: Artifact, index: int, state: int = 0) -> bytes:

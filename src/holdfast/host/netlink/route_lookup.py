@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+import errno
+from ipaddress import IPv4Address, IPv6Address
 
 from holdfast.dataclass import dataclass
-from holdfast.engine.artifact import Key
-from holdfast.engine.kinds.route import route_key
+from holdfast.engine.kinds.route import Nexthop
+from holdfast.engine.path.lookup import NOWHERE, TCP, Packet, Path
 from holdfast.errors import DriverError
 from holdfast.host.netlink import attributes
 from holdfast.host.netlink.names import read_names
 from holdfast.host.netlink.route_codec import (
     ADDRESS_FAMILY,
     RTA_DST,
+    RTA_GATEWAY,
     RTA_OIF,
-    RTA_PRIORITY,
-    RTA_TABLE,
+    RTA_SRC,
+    RTA_VIA,
     RTM_GETROUTE,
     RTMSG,
     TYPES,
+    address_text,
 )
 from holdfast.host.netlink.socket import NetlinkError, NetlinkSocket, Request
 
-# From linux/rtnetlink.h: answer with the route itself, not with what a packet makes of it.
-_FIB_MATCH = 0x2000
+_RTA_MARK, _RTA_UID, _RTA_IP_PROTO, _RTA_SPORT, _RTA_DPORT = 16, 25, 27, 28, 29
+# What the kernel answers in place of a route that ends a packet.
+_ENDS = {errno.EACCES: "prohibit", errno.EHOSTUNREACH: "unreachable", errno.EINVAL: "blackhole"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +38,54 @@ class Way:
 
 def look_up(sock: NetlinkSocket, address: IPv4Address | IPv6Address) -> Way | None:
     """None: no route leads there."""
-    answer = _ask(sock, address, 0)
-    if answer is None:
+    answer = _ask(sock, address, _message(address))
+    if isinstance(answer, int):
         return None
     index = attributes.to_int(attributes.parse(answer, RTMSG.size).get(RTA_OIF, b""))
     names = read_names(sock).names
     return Way(TYPES.get(answer[7], "unknown"), names.get(index, ""))
 
 
-def matching(sock: NetlinkSocket, address: IPv4Address | IPv6Address) -> Key | None:
-    """The route that counts for an address. None: no route leads there."""
-    answer = _ask(sock, address, _FIB_MATCH)
-    if answer is None:
-        return None
+def path(sock: NetlinkSocket, packet: Packet, bound: str = "") -> Path:
+    """Of a packet that this host sends, from an address of its own. bound: the link or the VRF that
+    its socket is bound to."""
+    links = read_names(sock)
+    more = attributes.attribute(RTA_SRC, packet.source.packed) + attributes.u32(_RTA_UID, 0)
+    if packet.mark:
+        more += attributes.u32(_RTA_MARK, packet.mark)
+    if bound in links.indexes:
+        more += attributes.u32(RTA_OIF, links.indexes[bound])
+    if packet.source_port and packet.destination_port:
+        more += attributes.u8(_RTA_IP_PROTO, TCP)
+        for kind, port in (
+            (_RTA_SPORT, packet.source_port),
+            (_RTA_DPORT, packet.destination_port),
+        ):
+            more += attributes.attribute(kind, port.to_bytes(2, "big"))
+    asked = _message(packet.destination, packet.source.max_prefixlen) + more
+    answer = _ask(sock, packet.destination, asked)
+    if isinstance(answer, int):
+        return Path(_ENDS[answer]) if answer in _ENDS else NOWHERE
     found = attributes.parse(answer, RTMSG.size)
-    network = ip_address(found.get(RTA_DST, bytes(address.max_prefixlen // 8)))
-    table = attributes.to_int(found.get(RTA_TABLE, b"")) or answer[4]
-    metric = attributes.to_int(found.get(RTA_PRIORITY, b""))
-    return route_key(f"{network}/{answer[1]}", address.version, table, metric)
+    ended = TYPES.get(answer[7], "unknown")
+    if ended != "unicast":
+        return Path(ended)
+    gateway = found.get(RTA_GATEWAY) or found.get(RTA_VIA, b"")[2:]
+    dev = links.names.get(attributes.to_int(found.get(RTA_OIF, b"")), "")
+    return Path("unicast", frozenset({Nexthop(address_text(gateway) if gateway else "", dev)}))
 
 
-def _ask(sock: NetlinkSocket, address: IPv4Address | IPv6Address, flags: int) -> bytes | None:
+def _message(address: IPv4Address | IPv6Address, source_length: int = 0) -> bytes:
     family = ADDRESS_FAMILY[address.version]
-    header = RTMSG.pack(family, address.max_prefixlen, 0, 0, 0, 0, 0, 0, flags)
-    asked = header + attributes.attribute(RTA_DST, address.packed)
+    header = RTMSG.pack(family, address.max_prefixlen, source_length, 0, 0, 0, 0, 0, 0)
+    return header + attributes.attribute(RTA_DST, address.packed)
+
+
+def _ask(sock: NetlinkSocket, address: IPv4Address | IPv6Address, asked: bytes) -> bytes | int:
+    """The answer, or what the kernel says instead."""
     answer = sock.get(Request(RTM_GETROUTE, 0, asked))
     if isinstance(answer, NetlinkError):
         if not answer.errno:  # the kernel's answer was lost
             raise DriverError(f"cannot look up the route to {address}: {answer}")
-        return None
+        return answer.errno
     return answer

@@ -97,6 +97,19 @@ def _extra_words(found: dict[int, bytes], tos: int, flags: int) -> list[str]:
     return words
 
 
+def besides(rule: SeenRule) -> dict[str, bytes]:
+    """The same by name, with its value; `not` has none."""
+    tos, flags = rule.body[3], attributes.to_int(rule.body[8:12])
+    found = {"not": b""} if flags & _INVERT else {}
+    if tos:
+        found["tos"] = bytes((tos,))
+    for kind, value in attributes.parse(rule.body, 12).items():
+        suppresses = kind != _SUPPRESS_IFGROUP or value != _UNSUPPRESSED
+        if kind not in _MODELLED and suppresses and (kind != _L3MDEV or any(value)):
+            found[_UNMODELLED_NAMES.get(kind, f"attribute{kind}")] = value
+    return found
+
+
 def encode(fields: Fields, tag: int) -> bytes:
     source, destination = str(fields["source"]), str(fields["destination"])
     lengths, parts = [], []

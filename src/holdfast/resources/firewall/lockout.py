@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 
 from holdfast.dataclass import dataclass
-from holdfast.engine.artifact import Key
+from holdfast.engine.path.judgement import Connection
+from holdfast.engine.path.lookup import NOWHERE, Path
 from holdfast.resources.firewall import nft_dnat, nft_filter
 from holdfast.resources.firewall.exposure import Exposure, exposures
 from holdfast.resources.firewall.firewall_policy import openings
@@ -25,7 +26,8 @@ class Operator:
     local: Address
     port: int  # on our side
     ifname: str  # "" where no route leads back
-    way: Key | None = None  # the route that does
+    connection: Connection | None = None
+    path: Path = NOWHERE  # of what we send back, as the kernel has it now
 
     def __str__(self) -> str:
         through = f" through {self.ifname}" if self.ifname else ""
@@ -96,19 +98,12 @@ def _why(policy: Resource, site: Site, operator: Operator) -> str:
     return f"it comes from {where}, and port {operator.port} is open {says}"
 
 
-def carriers(site: Site, ifname: str) -> frozenset[str]:
-    """A link, and the declared ones that it needs to work."""
-    return frozenset(_below(site, ifname))
-
-
-def _below(site: Site, ifname: str) -> Iterator[str]:
-    seen: set[str] = set()
-    while ifname and ifname not in seen:
-        seen.add(ifname)
-        yield ifname
-        link = site.links.get(ifname)
-        if link is None:
-            return
+def lower_links(site: Site) -> dict[str, str]:
+    """The link that each declared one needs to work, by their kernel names."""
+    found = {}
+    for ifname, link in site.links.items():
         over = "parent" if link.kind == "Interface" else "interface"
         lower = getattr(link.spec, over, "")  # a WireGuardInterface goes over any
-        ifname = site.ifnames.get(lower, "")
+        if lower in site.ifnames:
+            found[ifname] = site.ifnames[lower]
+    return found

@@ -22,6 +22,7 @@ class Target:
     path: str = "/"  # http
     host: str = ""  # http: the Host header, where not the address
     name: str = ""  # dns: the name asked for
+    source: Address | None = None  # asked from there; None leaves it to the routing tables
 
     @property
     def family(self) -> int:

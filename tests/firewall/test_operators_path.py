@@ -1,0 +1,170 @@
+"""The way that an operator's connection takes before and after a change: every change that would
+lead it elsewhere is refused, and really does lead it elsewhere where it is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.firewall.command import Router
+from tests.firewall.home import CLIENT, ISP, ROUTER, WAN, WAN6
+from tests.firewall.operator_scene import BEHIND, BEHIND6, Scene, scene
+from tests.namespace import Namespace
+
+REFUSED = 4
+LINKS = {
+    "Interface/wan": "{ifname: wan0, managed: false}",
+    "Interface/lan": "{ifname: lan0, managed: false}",
+}
+MANAGED = LINKS | {"Interface/wan": "{ifname: wan0, adminUp: true}"}
+NOW = f"answers go `{BEHIND} from {WAN} via {ISP} dev wan0` now, and "
+
+
+@pytest.fixture
+def street(netns: Namespace) -> Iterator[Scene]:
+    with scene(netns) as made:
+        yield made
+
+
+@pytest.fixture
+def router(tmp_path: Path) -> Router:
+    return Router(tmp_path)
+
+
+def rule(spec: str) -> dict[str, str]:
+    return {"RoutingRule/r": f"{{priority: 100, {spec}}}"}
+
+
+def route(spec: str) -> dict[str, str]:
+    return {"IPv4Route/r": f"{{{spec}}}"}
+
+
+NOT_ANY_MORE: dict[str, tuple[str, dict[str, str], str]] = {
+    "prohibit from the router's own address": (
+        BEHIND,
+        rule(f"from: {WAN}/32, action: prohibit"),
+        f"create rule 100: from {WAN}/32 prohibit (RoutingRule/r at router.yaml:14:7), and {NOW}"
+        f"`prohibit {BEHIND} from {WAN}` then",
+    ),
+    "blackhole to the operator": (
+        BEHIND,
+        rule(f"to: {BEHIND}/32, action: blackhole"),
+        f"{NOW}`blackhole {BEHIND} from {WAN}` then",
+    ),
+    "unreachable, for packets of the router's own": (
+        ISP,
+        rule("to: 198.51.100.0/24, action: unreachable"),
+        f"answers go `{ISP} from {WAN} dev wan0` now, and `unreachable {ISP} from {WAN}` then",
+    ),
+    "a rule to a table whose default route leads nowhere": (
+        BEHIND,
+        rule("from: 198.51.100.0/24, table: 100")
+        | route("destination: default, type: blackhole, table: 100"),
+        f"{NOW}`blackhole {BEHIND} from {WAN}` then",
+    ),
+    "a rule to a table that leads over another link": (
+        BEHIND,
+        rule(f"from: {WAN}/32, table: 100")
+        | route(f"destination: default, gateway: {CLIENT}, interface: lan, table: 100"),
+        f"{NOW}`{BEHIND} from {WAN} via {CLIENT} dev lan0` then",
+    ),
+    "a host route over another link": (
+        BEHIND,
+        route(f"destination: {BEHIND}/32, interface: lan"),
+        f"create route {BEHIND}/32 (IPv4Route/r at router.yaml:14:7), and {NOW}"
+        f"`{BEHIND} from {WAN} dev lan0` then",
+    ),
+    "a host route over another link, to one who is on the wire": (
+        ISP,
+        route(f"destination: {ISP}/32, interface: lan"),
+        f"`{ISP} from {WAN} dev lan0` then",
+    ),
+    "another gateway, which nobody is": (
+        BEHIND,
+        route(f"destination: {BEHIND}/32, gateway: 198.51.100.77"),
+        f"`{BEHIND} from {WAN} via 198.51.100.77 dev wan0` then",
+    ),
+    "a wrong MAC for the gateway": (
+        BEHIND,
+        {"Neighbour/n": f'{{interface: wan, address: {ISP}, mac: "02:00:00:00:00:77"}}'},
+        f"create neighbour {ISP} dev wan0 (Neighbour/n at",
+    ),
+    "a wrong MAC for the operator": (
+        ISP,
+        {"Neighbour/n": f'{{interface: wan, address: {ISP}, mac: "02:00:00:00:00:77"}}'},
+        "and 02:00:00:00:00:77 then",
+    ),
+    "the operator's own address": (
+        BEHIND,
+        {"IPv4StaticAddress/a": f"{{interface: lan, address: {BEHIND}/32}}"},
+        f"{NOW}`local {BEHIND} from {WAN}` then",
+    ),
+    "the operator's network on another link": (
+        BEHIND,
+        {"IPv4StaticAddress/a": "{interface: lan, address: 203.0.113.1/24}"},
+        f"{NOW}`{BEHIND} from {WAN} dev lan0` then",
+    ),
+    "prohibit from the router's own IPv6 address": (
+        BEHIND6,
+        rule(f'from: "{WAN6}/128", action: prohibit'),
+        f"`prohibit {BEHIND6} from {WAN6}` then",
+    ),
+    "an MTU that IPv6 does not go with": (
+        BEHIND6,
+        {"Interface/wan": "{ifname: wan0, adminUp: true, mtu: 1000}"},
+        "update link wan0 (mtu 1000)",
+    ),
+    "no IPv6 on the link": (
+        BEHIND6,
+        {"Sysctl/s": '{key: net.ipv6.conf.wan0.disable_ipv6, value: "1"}'},
+        "update sysctl net.ipv6.conf.wan0.disable_ipv6",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_ANY_MORE)
+def test_what_would_cut_the_connection(street: Scene, router: Router, case: str) -> None:
+    remote, change, said = NOT_ANY_MORE[case]
+    with street.session(remote, WAN6 if ":" in remote else WAN) as session:
+        code, told = router.run("apply", LINKS | change, session.ssh)
+        assert (code, said in told) == (REFUSED, True), told
+        assert "--allow-lockout" in told
+        assert session.passes()
+        code, told = router.run("apply", LINKS | change, session.ssh, "--allow-lockout")
+        assert code == 0, told
+        assert session.is_cut()
+
+
+HARMLESS: dict[str, dict[str, str]] = {
+    # The kernel goes on with the next rule where a table has no route, or says `throw`.
+    "a rule to an empty table": rule(f"from: {WAN}/32, table: 100"),
+    "a rule to a table of routes elsewhere": rule(f"from: {WAN}/32, table: 100")
+    | route("destination: 10.0.0.0/8, type: blackhole, table: 100"),
+    "rules that come after the main table": {
+        "RoutingRule/r": f"{{priority: 32765, from: {ROUTER}/32, action: prohibit}}"
+    },
+    "prohibit for what is marked": rule("fwmark: 7, action: prohibit"),
+    "prohibit for what comes in": rule("iif: lan, action: prohibit"),
+    "prohibit for sockets that are bound": rule("oif: lan, action: prohibit"),
+    "the same way, said closer": route(f"destination: {BEHIND}/32, gateway: {ISP}"),
+    "a worse way": route(f"destination: default, gateway: {CLIENT}, interface: lan, metric: 900"),
+    "a table that leads the same way": rule(f"from: {WAN}/32, table: 100")
+    | route(f"destination: default, gateway: {ISP}, table: 100"),
+    "another address": {"IPv4StaticAddress/a": "{interface: wan, address: 198.51.100.3/24}"},
+    "the router's address on another link, too": {
+        "IPv4StaticAddress/a": f"{{interface: lan, address: {WAN}/32, allowOverlap: true,"
+        " allowOverlapReason: anycast}"
+    },
+    "an MTU": {"Interface/wan": "{ifname: wan0, adminUp: true, mtu: 1400}"},
+    "another link's end": {"Interface/lan": "{ifname: lan0, adminUp: false}"},
+}
+
+
+@pytest.mark.parametrize("case", HARMLESS)
+def test_what_does_not_concern_it(street: Scene, router: Router, case: str) -> None:
+    with street.session() as session:
+        code, told = router.run("apply", LINKS | HARMLESS[case], session.ssh)
+        assert code == 0, told
+        assert session.passes()
