@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_interface
 from pathlib import Path
 
 import pytest
 
-from holdfast.agent import sources
+from holdfast.agent import operators, sources
+from holdfast.engine.kinds.address import address
+from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.paths import Paths
+from holdfast.resources.facts import NOTHING_KNOWN
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
 from tests.agent.street import until
 from tests.namespace import Namespace
 from tests.resources.parts import mask, part
-from tests.safety.router import document
+from tests.safety.router import document, load
 
 # With an address that stays: that of the operator is not the last one of its link.
 LINK = {
@@ -86,8 +91,10 @@ def test_the_way_in_of_an_operator_is_not_cut(file: Path, root: Path, netns: Nam
                 assert said.removeprefix("holdfast: ").strip() in shown
                 assert "192.0.2.1/24" in shown
             assert "refused" not in command(root, "plan", "--allow-lockout")[1]
-            # What was in force before still is, and is held to.
+            # What was in force before still is, and is held to; and who was to be cut off is not
+            # forgotten while the address is away, when everything is looked at.
             netns.ip("addr del 192.0.2.1/24 dev wan0")
+            daemon.signal(signal.SIGHUP)
             until(lambda: "192.0.2.1/24" in netns.ip("addr show dev wan0"), "repaired")
         # Once nobody would be cut off, it is applied.
         put(file, file.read_text() + "# again\n")
@@ -109,6 +116,23 @@ def test_a_rule_that_cuts_an_operator_off(file: Path, root: Path, netns: Namespa
             rule = "{priority: 9, to: 192.0.2.8/32, action: prohibit}"
             put(file, document({**ADDRESS, "RoutingRule/r": rule}))
             until(lambda: "prohibit" in netns.ip("rule show"), "the rule")
+
+
+def test_who_was_to_be_cut_off_is_not_forgotten(netns: Namespace) -> None:
+    """While the address that they are known by is away: somebody deleted it, and a pass over
+    everything comes before the one that repairs it."""
+    netns.veth("wan0", "far0", "192.0.2.1/24")
+    gone = address(ip_interface("192.0.2.1/24"), "wan0")
+    plan = Plan((Operation(Verb.DELETE, gone, (), "no longer declared"),))
+    refused, other = load(document(LINK))[0], load(document({}))[0]
+    guard = operators.Lockouts()
+    with logged_in("192.0.2.9 50000 192.0.2.1 22"):
+        reason = guard.cut(plan, refused, NOTHING_KNOWN, "")
+        assert "192.0.2.1 is no address of this host then" in reason
+        netns.ip("addr del 192.0.2.1/24 dev wan0")
+        assert guard.cut(plan, refused, NOTHING_KNOWN, "") == reason
+        assert guard.cut(plan, other, NOTHING_KNOWN, "") == ""
+    assert guard.cut(plan, refused, NOTHING_KNOWN, "") == ""
 
 
 POLICY = """\

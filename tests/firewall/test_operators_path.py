@@ -168,3 +168,66 @@ def test_what_does_not_concern_it(street: Scene, router: Router, case: str) -> N
         code, told = router.run("apply", LINKS | HARMLESS[case], session.ssh)
         assert code == 0, told
         assert session.passes()
+
+
+BY_MARK = """
+table inet marks {
+    chain arriving { type filter hook prerouting priority -150; iifname "wan0" ct mark set 7; }
+    chain answers { type route hook output priority -150; meta mark set ct mark; }
+}
+"""
+
+
+def test_answers_that_go_by_a_mark(street: Scene, router: Router, tmp_path: Path) -> None:
+    """As on a router with two providers: the mark of a connection says which one it came by."""
+    (tmp_path / "marks.nft").write_text(BY_MARK)
+    street.netns.run("nft", "-f", str(tmp_path / "marks.nft"))
+    street.netns.ip("rule add priority 50 fwmark 7 lookup 77")
+    street.netns.ip(f"route add default via {ISP} table 77")
+    street.netns.ip(f"route replace default via {CLIENT}")
+    with street.session() as session:
+        # What is not marked is not the operator's.
+        host = route(f"destination: {BEHIND}/32, interface: lan")
+        code, told = router.run("apply", LINKS | host, session.ssh)
+        assert code == 0, told
+        assert session.passes()
+        ends = {"RoutingRule/r": "{priority: 10, fwmark: 7, action: prohibit}"}
+        code, told = router.run("apply", LINKS | host | ends, session.ssh)
+        assert (code, f"{NOW}`prohibit {BEHIND}" in told) == (REFUSED, True), told
+        assert session.passes()
+        code, told = router.run("apply", LINKS | host | ends, session.ssh, "--allow-lockout")
+        assert code == 0, told
+        assert session.is_cut()
+
+
+def test_the_port_of_a_bridge(netns: Namespace, router: Router) -> None:
+    """The one that the operator was last heard on."""
+    with scene(netns) as street:
+        for command in (
+            "link add br0 type bridge",
+            "link set wan0 master br0",
+            "link set br0 up",
+            f"addr del {WAN}/24 dev wan0",
+            f"addr add {WAN}/24 dev br0",
+            f"route replace default via {ISP} dev br0",
+            "link set lan0 master br0",
+        ):
+            netns.ip(command)
+        bridge = {"Interface/br": "{ifname: br0, managed: false}"}
+        with street.session() as session:
+            down = {"Interface/wan": "{ifname: wan0, adminUp: false}"}
+            code, told = router.run("apply", bridge | down, session.ssh)
+            assert (code, "wan0 is down then" in told) == (REFUSED, True), told
+            away = {
+                "Interface/other": "{ifname: br1, type: bridge}",
+                "Interface/wan": "{ifname: wan0, master: other}",
+            }
+            code, told = router.run("apply", bridge | away, session.ssh)
+            assert (code, "wan0 is no port of br0 then" in told) == (REFUSED, True), told
+            other = {"Interface/lan": "{ifname: lan0, adminUp: false}"}
+            code, told = router.run("apply", bridge | other, session.ssh)
+            assert code == 0, told
+            assert session.passes()
+            code, told = router.run("apply", bridge | down, session.ssh, "--allow-lockout")
+            assert code == 0, told
+            assert session.is_cut()

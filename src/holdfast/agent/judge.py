@@ -41,6 +41,7 @@ class Judge:
     facts: Facts
     read: Read  # how it was read; empty where it was not read just now
     questions: Questions  # who asked for it
+    lockouts: operators.Lockouts
 
     def objection(self, plan: Plan) -> str:
         """Why it is not carried out; empty where nothing speaks against it."""
@@ -61,4 +62,4 @@ class Judge:
         if self.questions.allow_lockout:
             return ""
         root = str(self.paths.root).rstrip("/")
-        return operators.cut_any(plan, self.router, self.facts, root)
+        return self.lockouts.cut(plan, self.router, self.facts, root)

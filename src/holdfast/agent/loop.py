@@ -86,6 +86,7 @@ class Agent:
     _full_due: float = 0.0  # the same, by the last one
     _not_before: float = 0.0  # for what is tried again
     _around: tuple[str, ...] = ()  # what is wrong beside the passes
+    _lockouts: operators.Lockouts = field(default_factory=operators.Lockouts)
     _troubles: wording.Troubles = field(default_factory=wording.Troubles)
 
     def __post_init__(self) -> None:
@@ -328,7 +329,8 @@ class Agent:
         current = router is self._read.router
         parts_alone = current and self._read.parts_alone
 
-        judge = Judge(self.paths, router, facts, self._read if current else Read(None), questions)
+        read = self._read if current else Read(None)
+        judge = Judge(self.paths, router, facts, read, questions, self._lockouts)
         edited = changed and self._is_edit(reason)
 
         def work() -> Done:

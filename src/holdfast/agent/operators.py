@@ -8,6 +8,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Plan
 
@@ -81,12 +82,35 @@ def _told(came_in: Operator, found: Loss) -> str:
 
 def cut_any(plan: Plan, router: Router, facts: Facts, root: str) -> str:
     """The same of everybody who is logged in now."""
-    cuts = (cut(plan, router, facts, root, one) for one in present())
-    return next(filter(None, cuts), "")
+    return Lockouts().cut(plan, router, facts, root)
 
 
-def present() -> list[Operator]:
-    """Everybody who is logged in over SSH through this network namespace."""
+@dataclass(slots=True)
+class Lockouts:
+    """What was refused because of somebody stays refused while that one is logged in: also while
+    the address they came in by, which they are known by, is away for a moment."""
+
+    _refused: Router | None = None
+    _because_of: str = ""
+    _reason: str = ""
+
+    def cut(self, plan: Plan, router: Router, facts: Facts, root: str) -> str:
+        """Why a plan would cut off any of those who are logged in now."""
+        for said in sorted(logged_in()):
+            came_in = operator(said)
+            if came_in is None:
+                if router is self._refused and said == self._because_of:
+                    return self._reason
+                continue
+            reason = cut(plan, router, facts, root, came_in)
+            if reason:
+                self._refused, self._because_of, self._reason = router, said, reason
+                return reason
+        return ""
+
+
+def logged_in() -> set[str]:
+    """What sshd said of everybody who is logged in through this network namespace."""
     namespace = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 (Path follows it elsewhere)
     said: set[str] = set()
     for place in Path("/proc").iterdir():
@@ -97,7 +121,7 @@ def present() -> list[Operator]:
                 said.add(variable((place / "environ").read_bytes()))
         except OSError:
             continue  # it ended, or is none of ours to ask
-    return [found for one in sorted(said) if (found := operator(one)) is not None]
+    return said - {""}
 
 
 def variable(environment: bytes) -> str:
@@ -131,26 +155,28 @@ def operator(said: str) -> Operator | None:
     from holdfast.host.netlink.socket import NetlinkSocket
     from holdfast.resources.firewall.lockout import Operator
 
-    connection = Connection(source, local, far_port, port, zone)
+    asked = Connection(source, local, far_port, port, zone)
     sock = NetlinkSocket()
     try:
         if not zone:
             here = look_up(sock, local)
             if here is None or here.type != "local":
                 return None
-        back = way_back(sock, connection)
+        connection, back = way_back(sock, asked)
     finally:
         sock.close()
     ifname = zone or ("lo" if back.type == "local" else min(back.links, default=""))
     return Operator(source, local, port, ifname, connection, back)
 
 
-def way_back(sock: NetlinkSocket, connection: Connection) -> Way:
-    """Of what we send on a connection, by the kernel's word."""
+def way_back(sock: NetlinkSocket, asked: Connection) -> tuple[Connection, Way]:
+    """Of what we send on a connection, by the kernel's word; and that connection, with its mark."""
     from holdfast.engine.path.network import Network
-    from holdfast.host.netlink import route_lookup
+    from holdfast.host.netlink import path_read, route_lookup
 
-    return route_lookup.path(sock, connection.answer(Network(4)), connection.link)
+    connection = path_read.marked(sock, asked)
+    packet = connection.answer(Network(connection.version))
+    return connection, route_lookup.path(sock, packet, connection.link)
 
 
 def _address(text: str) -> tuple[Address, str]:

@@ -172,13 +172,13 @@ def _way_back(line: Lifeline) -> tuple[str, str]:
     """What is wrong with it, and where it leads if that is elsewhere than before."""
     remote, local = ip_address(line.address), ip_address(line.local)
     zone = line.ifname if remote.is_link_local else ""
-    connection = Connection(remote, local, line.far_port, line.port, zone)
+    asked = Connection(remote, local, line.far_port, line.port, zone)
     sock = NetlinkSocket()
     try:
         here = look_up(sock, local)
         if here is None or here.type != "local":
             return f"{local} is no address of this host any more", ""
-        back = way_back(sock, connection)
+        connection, back = way_back(sock, asked)
     finally:
         sock.close()
     told = back.told(connection.answer(Network(line.family)))

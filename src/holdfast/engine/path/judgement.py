@@ -27,6 +27,15 @@ class Connection:
     link: str = ""  # that of link-local addresses
     mark: int = 0  # what its packets are marked with when they are routed
 
+    @property
+    def version(self) -> int:
+        return self.remote.version
+
+    @property
+    def ends(self) -> tuple[tuple[IPAddress, int], tuple[IPAddress, int]]:
+        """Ours and theirs."""
+        return (self.local, self.local_port), (self.remote, self.remote_port)
+
     def answer(self, network: Network) -> Packet:
         """A packet of ours, to the operator."""
         return Packet(

@@ -9,6 +9,7 @@ from ipaddress import ip_address, ip_network
 
 from holdfast.dataclass import replace
 from holdfast.engine.path import changes
+from holdfast.engine.path.judgement import Connection
 from holdfast.engine.path.lookup import Packet, Path
 from holdfast.engine.path.network import (
     IPAddress,
@@ -20,6 +21,7 @@ from holdfast.engine.path.network import (
 )
 from holdfast.host.netlink import attributes, link_codec, route_decode, rule_codec
 from holdfast.host.netlink.address_read import AddressReader
+from holdfast.host.netlink.conntrack import mark_of
 from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
 from holdfast.host.netlink.neighbours import RTM_GETNEIGH, hardware_address
 from holdfast.host.netlink.route_codec import OddTemplate
@@ -55,6 +57,17 @@ def read_network(sock: NetlinkSocket, version: int, addresses: Iterable[IPAddres
     for body in route_decode.pick(dump_runs(sock, version), version, keys):
         found.routes.append(_route(reader, body))
     return found
+
+
+def marked(sock: NetlinkSocket, connection: Connection) -> Connection:
+    """With its mark, where a rule goes by marks: answers are then given that of their connection,
+    or the rule would be for nobody. Nothing is asked of connection tracking otherwise, which might
+    have to be loaded for that."""
+    rules = map(rule_of, (seen.artifact for seen in RuleReader(sock).read(connection.version)))
+    if not any(rule.mark & rule.mask for rule in rules):
+        return connection
+    ours, theirs = connection.ends
+    return replace(connection, mark=mark_of(ours, theirs))
 
 
 def learn_path(sock: NetlinkSocket, network: Network, packet: Packet, path: Path) -> list[str]:
