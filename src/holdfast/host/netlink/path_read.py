@@ -137,6 +137,8 @@ def _rule(seen: SeenRule) -> Rule:
                 rule = replace(rule, destination_ports=struct.unpack("=HH", value))
             case "realms":
                 pass  # decides nothing
+            case "sport_mask" | "dport_mask" if value == b"\xff\xff":
+                pass  # said of a single port by kernels from 6.15 on
             case _:
                 rule = replace(rule, unsure=True)
     return rule
