@@ -28,7 +28,7 @@ def concerns(operation: Operation, version: int, addresses: Iterable[IPAddress])
             return ip_address(str(_fields(operation)["address"])).version == version
         case "sysctl":
             return version == 6 and _key(operation).name.endswith(".disable_ipv6")
-    return operation.kind == "link"
+    return operation.kind in ("link", "wireguard")
 
 
 def about(operation: Operation, addresses: Iterable[IPAddress]) -> Iterator[Artifact]:
@@ -67,6 +67,13 @@ def gateways(operations: Iterable[Operation], addresses: Iterable[IPAddress]) ->
     return {gateway for gateway in found if gateway.version == wanted[0].version}
 
 
+def learn(network: Network, operations: Iterable[Operation]) -> None:
+    """What operations say of how things are: of keys and peers, nothing else tells."""
+    for operation in operations:
+        if operation.kind == "wireguard" and isinstance(operation.observed, Artifact):
+            network.tunnels[operation.observed.key.name] = operation.observed.fields
+
+
 def carry_out(network: Network, operation: Operation, addresses: Iterable[IPAddress]) -> None:
     """addresses: those whose routes the network knows."""
     match operation.kind:
@@ -83,6 +90,9 @@ def carry_out(network: Network, operation: Operation, addresses: Iterable[IPAddr
             if operation.verb in _MAKES:
                 key = _key(operation).name
                 network.sysctls[key] = str(_fields(operation)["value"]).strip()
+        case "wireguard":
+            fields = _fields(operation) if operation.verb in _MAKES else {}
+            network.tunnels[_key(operation).name] = fields
         case "link":
             _change_link(network, operation, _artifact(operation))
 

@@ -15,6 +15,7 @@ from holdfast.engine.artifact import Artifact
 from holdfast.engine.path import changes
 from holdfast.engine.path.lookup import Packet, Path, look_up
 from holdfast.engine.path.network import IPAddress, Network
+from holdfast.engine.path.tunnel import secrets_for
 from holdfast.engine.plan import Operation, Verb
 
 
@@ -113,6 +114,7 @@ def judge(
 
     operations: those that are `relevant`, in their order. known: what that said besides.
     """
+    changes.learn(situation.network, operations)
     after = situation.network.copy()
     problem_of = _examiner(situation)
     culprit: Operation | None = None
@@ -134,7 +136,7 @@ def _examiner(situation: Situation) -> Callable[[Network], _Problem | None]:
     """What is wrong with a network for the connection, that was not wrong before."""
     looking = _assumption(situation)
     ways = [] if looking is None else [_way_in(looking), _way_back(looking)]
-    checks: list[_Check] = [_own_address, *ways, _links, _neighbour]
+    checks: list[_Check] = [_own_address, *ways, _links, _neighbour, _peer]
 
     def problem(after: Network) -> _Problem | None:
         return next(filter(None, (check(situation, after) for check in checks)), None)
@@ -244,6 +246,16 @@ def _neighbour(situation: Situation, after: Network) -> _Problem | None:
         was, is_then = situation.network.neighbours.get(place), after.neighbours.get(place)
         if was and is_then and was != is_then:
             return _Problem(f"{place[0]} dev {place[1]} has lladdr {was} now, and {is_then} then")
+    return None
+
+
+def _peer(situation: Situation, after: Network) -> _Problem | None:
+    """Of a WireGuard link."""
+    remote = situation.connection.remote
+    for link in situation.path.links:
+        was = secrets_for(situation.network.tunnels.get(link, {}), remote)
+        if was is not None and secrets_for(after.tunnels.get(link, {}), remote) != was:
+            return _Problem(f"{link} has {remote} for no peer, or not the same keys, then")
     return None
 
 

@@ -75,6 +75,7 @@ class Network:
     routes: list[Route] = field(default_factory=list)
     neighbours: dict[tuple[str, str], str] = field(default_factory=dict)  # address, link -> MAC
     sysctls: dict[str, str] = field(default_factory=dict)
+    tunnels: dict[str, Fields] = field(default_factory=dict)  # WireGuard links, as far as known
 
     def copy(self) -> Network:
         return Network(
@@ -85,6 +86,7 @@ class Network:
             list(self.routes),
             dict(self.neighbours),
             dict(self.sysctls),
+            dict(self.tunnels),
         )
 
     def carries(self, dev: str) -> bool:
