@@ -134,6 +134,10 @@ def _resolved(network: Network, leg: Nexthop) -> Nexthop:
     if gateway.version != network.version:
         return leg
     found = look_up(network, Packet(gateway, gateway))
+    if found.type == "local" and network.version == 4:
+        # Taken for: whatever is there is on that link.
+        own = [one for one in network.addresses.values() if one["address"] == leg.gateway]
+        return Nexthop(dev=str(own[0]["dev"])) if own else leg
     direct = found.type == "unicast" and all(not one.gateway for one in found.nexthops)
     return replace(leg, dev=min(found.links, default="")) if direct else leg
 
