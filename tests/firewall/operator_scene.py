@@ -15,12 +15,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.firewall.home import CLIENT, ISP, ISP6, ROUTER, WAN, WAN6
 from tests.firewall.hosts import LONG, SHORT, Host, new_host
 from tests.namespace import Namespace
 
 BEHIND, BEHIND6 = "203.0.113.9", "2001:db8:aa::9"
+ROUTER6, CLIENT6 = "2001:db8:1::1", "2001:db8:1::50"
 PORT = 22
 _numbers = itertools.count()
 
@@ -75,6 +77,7 @@ class Scene:
             f"addr replace {WAN}/24 dev wan0",
             f"addr replace {ROUTER}/24 dev lan0",
             f"addr replace {WAN6}/64 dev wan0 nodad",
+            f"addr replace {ROUTER6}/64 dev lan0 nodad",
             f"route replace default via {ISP} dev wan0 onlink",
             f"-6 route replace default via {ISP6} dev wan0 onlink",
         )
@@ -98,6 +101,8 @@ class Scene:
 
 @contextmanager
 def scene(netns: Namespace) -> Iterator[Scene]:
+    # Addresses that can be used at once.
+    Path("/proc/sys/net/ipv6/conf/default/accept_dad").write_text("0")
     with new_host() as far, new_host() as other:
         for near, end, host in (("wan0", "isp0", far), ("lan0", "eth0", other)):
             there = f"/proc/{os.getpid()}/fd/{host.namespace}"
@@ -111,7 +116,11 @@ def scene(netns: Namespace) -> Iterator[Scene]:
             f"addr add {BEHIND6}/128 dev lo nodad",
             f"route add {ROUTER}/32 via {WAN}",
         )
-        other.ip(f"addr add {CLIENT}/24 dev eth0", f"route add default via {ROUTER}")
+        other.ip(
+            f"addr add {CLIENT}/24 dev eth0",
+            f"addr add {CLIENT6}/64 dev eth0 nodad",
+            f"route add default via {ROUTER}",
+        )
         made = Scene(far, other, netns)
         made.restore()
         yield made

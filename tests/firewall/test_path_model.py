@@ -57,6 +57,20 @@ ADDRESSES = (
 )
 
 
+# What stands for what in IPv6.
+SIX = (
+    ("198.51.100.", "2001:db8:ff::"), ("203.0.113.", "2001:db8:aa::"),
+    ("192.168.160.", "2001:db8:1::"), ("10.0.0.0/8", "fd00::/8"), ("/32", "/128"), ("/24", "/64"),
+    ("/25", "/65"), ("ipv4", "ipv6"), ("metric: 0", "metric: 1024"),
+)  # fmt: skip
+
+
+def in_family(version: int, text: str) -> str:
+    for four, six in SIX if version == 6 else ():
+        text = text.replace(four, six)
+    return text
+
+
 class Dice:
     """Random resources of the kinds that have to do with ways."""
 
@@ -67,16 +81,18 @@ class Dice:
     def one_of(self, *choices: str) -> str:
         return self._random.choice(choices)
 
-    def some(self, least: int, most: int) -> Resources:
+    def _some(self, least: int, most: int) -> Resources:
         found: Resources = {}
         for _ in range(self._random.randint(least, most)):
             makers = (self._rule, self._rule, self._route, self._route, self._address)
             found |= self._random.choice((*makers, self._neighbour, self._link))()
         return found
 
-    def changed(self, before: Resources) -> Resources:
+    def both(self, ground: Resources) -> tuple[Resources, Resources]:
+        """Before a change, and after it."""
+        before = ground | self._some(0, 2)
         kept = {name: spec for name, spec in before.items() if self._random.random() < 0.8}
-        return LINKS | kept | self.some(1, 3)
+        return before, LINKS | kept | self._some(1, 3)
 
     def _number(self) -> int:
         return self._random.randint(0, 3)
@@ -138,12 +154,20 @@ class Router:
 
 
 def compare(street: Scene, router: Router, number: int, mac: str) -> str:
-    """One case. What was said of it; "" where it came to nothing."""
+    """One case, every third over IPv6. What was said of it; "" where it came to nothing."""
     dice = Dice(number, mac)
-    local, remote = dice.one_of(WAN, OWN), dice.one_of(BEHIND, ISP)
+    version = 4 if number % 3 else 6
+    local, remote = (
+        in_family(version, one) for one in (dice.one_of(WAN, OWN), dice.one_of(BEHIND, ISP))
+    )
     own = {"IPv4StaticAddress/own": f"{{interface: wan, address: {OWN}/24}}"}
-    before = LINKS | own | dice.some(0, 2)
-    after = dice.changed(before)
+    before, after = (
+        {
+            name.replace("IPv4", f"IPv{version}"): in_family(version, spec)
+            for name, spec in said.items()
+        }
+        for said in dice.both(LINKS | own)
+    )
     try:
         router.apply(before)
         load(document(after))
