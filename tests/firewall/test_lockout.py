@@ -10,6 +10,7 @@ import pytest
 
 from tests.firewall.command import COMMAND, Router
 from tests.firewall.home import CLIENT, GROUND, ISP, ROUTER, WAN, ZONES, document
+from tests.lanes import needs_link_type
 from tests.namespace import Namespace
 
 POLICY = {
@@ -227,3 +228,22 @@ def test_sudo_does_not_hide_the_operator(router: Router, netns: Namespace) -> No
     )
     assert done.returncode == REFUSED, done.stderr
     assert tables(netns) == ""
+
+
+@pytest.mark.uml
+def test_an_operator_in_a_vrf(netns: Namespace, tmp_path: Path) -> None:
+    """Who comes in by a VRF is answered by its table, whatever the main one says."""
+    needs_link_type(netns, "vrf")
+    router = Router(tmp_path)
+    netns.veth("lan0", "far0", f"{ROUTER}/24")
+    netns.ip("link add blue type vrf table 500")
+    netns.ip("link set blue up")
+    netns.ip("link set lan0 master blue")
+    hole = "{{destination: {}/32, type: blackhole, table: {}}}"
+    main, blue = ({"IPv4Route/hole": hole.format(CLIENT, table)} for table in (254, 500))
+    code, said = router.run("apply", main, FROM_LAN)
+    assert code == 0, said
+    code, said = router.run("apply", blue, FROM_LAN)
+    assert code == REFUSED, said
+    now = f"answers go `{CLIENT} from {ROUTER} dev lan0` now, and `blackhole {CLIENT}"
+    assert now in said

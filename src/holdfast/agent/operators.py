@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.plan import Plan
 
@@ -151,22 +151,32 @@ def operator(said: str) -> Operator | None:
     except (IndexError, ValueError):
         return None  # not what sshd writes
     from holdfast.engine.path.judgement import Connection
-    from holdfast.host.netlink.route_lookup import look_up
     from holdfast.host.netlink.socket import NetlinkSocket
     from holdfast.resources.firewall.lockout import Operator
 
     asked = Connection(source, local, far_port, port, zone)
     sock = NetlinkSocket()
     try:
-        if not zone:
-            here = look_up(sock, local)
-            if here is None or here.type != "local":
-                return None
-        connection, back = way_back(sock, asked)
+        here = located(sock, asked)
+        if here is None:
+            return None
+        connection, back = way_back(sock, here)
     finally:
         sock.close()
     ifname = zone or ("lo" if back.type == "local" else min(back.links, default=""))
     return Operator(source, local, port, ifname, connection, back)
+
+
+def located(sock: NetlinkSocket, asked: Connection) -> Connection | None:
+    """With the VRF that our end is in; None where that is no address of this host."""
+    from holdfast.host.netlink.path_read import vrf_of
+    from holdfast.host.netlink.route_lookup import look_up
+
+    here = look_up(sock, asked.local)
+    if asked.link or (here is not None and here.type == "local"):
+        return asked
+    vrf = vrf_of(sock, asked.local)
+    return replace(asked, vrf=vrf) if vrf else None
 
 
 def way_back(sock: NetlinkSocket, asked: Connection) -> tuple[Connection, Way]:
@@ -176,7 +186,7 @@ def way_back(sock: NetlinkSocket, asked: Connection) -> tuple[Connection, Way]:
 
     connection = path_read.marked(sock, asked)
     packet = connection.answer(Network(connection.version))
-    return connection, route_lookup.path(sock, packet, connection.link)
+    return connection, route_lookup.path(sock, packet, connection.link or connection.vrf)
 
 
 def _address(text: str) -> tuple[Address, str]:

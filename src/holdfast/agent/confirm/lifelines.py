@@ -12,14 +12,13 @@ from ipaddress import ip_address
 from typing import Any
 
 from holdfast.agent.health.probes import probe
-from holdfast.agent.operators import way_back
+from holdfast.agent.operators import located, way_back
 from holdfast.dataclass import asdict, dataclass
 from holdfast.engine.path.judgement import Connection
 from holdfast.engine.path.network import Network
 from holdfast.errors import DriverError
 from holdfast.host import tcp_connections
 from holdfast.host.facts.kernel import LEARNED_BY, read_gateways
-from holdfast.host.netlink.route_lookup import look_up
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.resources.facts import Address
 from holdfast.resources.firewall.lockout import Operator
@@ -175,10 +174,10 @@ def _way_back(line: Lifeline) -> tuple[str, str]:
     asked = Connection(remote, local, line.far_port, line.port, zone)
     sock = NetlinkSocket()
     try:
-        here = look_up(sock, local)
-        if here is None or here.type != "local":
+        here = located(sock, asked)
+        if here is None:
             return f"{local} is no address of this host any more", ""
-        connection, back = way_back(sock, asked)
+        connection, back = way_back(sock, here)
     finally:
         sock.close()
     told = back.told(connection.answer(Network(line.family)))

@@ -26,6 +26,7 @@ class Connection:
     remote_port: int = 0
     local_port: int = 0
     link: str = ""  # that of link-local addresses
+    vrf: str = ""  # the VRF that our address is in
     mark: int = 0  # what its packets are marked with when they are routed
 
     @property

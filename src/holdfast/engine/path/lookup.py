@@ -25,10 +25,6 @@ class Packet:
     mark: int = 0
     vrf_table: int = 0
 
-    def same_but_to(self, destination: IPAddress) -> Packet:
-        """To ask for a gateway."""
-        return Packet(self.source, destination, mark=self.mark, vrf_table=self.vrf_table)
-
 
 @dataclass(frozen=True, slots=True)
 class Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection
 from ipaddress import ip_address, ip_network
 
 from holdfast.dataclass import replace
@@ -37,7 +37,9 @@ _NDA_LLADDR, _NDA_MASTER = 2, 9
 _PROC = pathlib.Path("/proc/sys")
 
 
-def read_network(sock: NetlinkSocket, version: int, addresses: Iterable[IPAddress]) -> Network:
+def read_network(
+    sock: NetlinkSocket, version: int, addresses: Collection[IPAddress] = ()
+) -> Network:
     """addresses: those that are asked about. Of a million routes, theirs alone are taken apart."""
     bodies = dump_links(sock)
     names = {
@@ -52,11 +54,22 @@ def read_network(sock: NetlinkSocket, version: int, addresses: Iterable[IPAddres
         if address.version == version:
             found.addresses[address.key] = address.artifact.fields
     found.rules = [_rule(seen) for seen in RuleReader(sock).read(version)]
+    if not addresses:
+        return found
     reader = route_decode.Reader(names)
     keys = {key for address in addresses for key in changes.covering(address)}
     for body in route_decode.pick(dump_runs(sock, version), version, keys):
         found.routes.append(_route(reader, body))
     return found
+
+
+def vrf_of(sock: NetlinkSocket, address: IPAddress) -> str:
+    """The VRF that an address of this host is in; "" where it is in none."""
+    network = read_network(sock, address.version)
+    for fields in network.addresses.values():
+        if fields["address"] == str(address):
+            return network.vrf(str(fields["dev"]))
+    return ""
 
 
 def marked(sock: NetlinkSocket, connection: Connection) -> Connection:
