@@ -101,8 +101,13 @@ class Scene:
 
 @contextmanager
 def scene(netns: Namespace) -> Iterator[Scene]:
-    # Addresses that can be used at once.
-    Path("/proc/sys/net/ipv6/conf/default/accept_dad").write_text("0")
+    for name, value in (
+        ("ipv6/conf/default/accept_dad", "0"),  # addresses that can be used at once
+        # What is no router goes around IPv6 gateways that do not answer.
+        ("ipv6/conf/all/forwarding", "1"),
+        ("ipv4/ip_forward", "1"),
+    ):
+        Path("/proc/sys/net", name).write_text(value)
     with new_host() as far, new_host() as other:
         for near, end, host in (("wan0", "isp0", far), ("lan0", "eth0", other)):
             there = f"/proc/{os.getpid()}/fd/{host.namespace}"

@@ -123,11 +123,8 @@ def judge(
     for operation in operations:
         changes.carry_out(after, operation, known)
         found = problem_of(after)
-        if found is not None and (problem is None or culprit is None):
-            culprit = operation
-        problem = found
-        if found is None:
-            culprit = None
+        if found != problem:
+            culprit, problem = operation, found
     if problem is None or culprit is None:
         return None
     return Loss(culprit, told(culprit, situation.addresses), problem.why, problem.certain)
