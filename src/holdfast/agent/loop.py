@@ -11,9 +11,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.agent import wording
+from holdfast.agent import operators, wording
 from holdfast.agent.answers import serving
 from holdfast.agent.answers.asked import Asked, Question, Questions
+from holdfast.agent.approval import Approval, Refusal
 from holdfast.agent.beside import hear_faults, kept
 from holdfast.agent.configuration import Configuration, Read
 from holdfast.agent.confirm.watching import Confirmations
@@ -22,7 +23,6 @@ from holdfast.agent.delivery import Delivery
 from holdfast.agent.following import Following
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.heart import Heart
-from holdfast.agent.judge import Judge, Refusal
 from holdfast.agent.learning import Learning, collect
 from holdfast.agent.log import fault
 from holdfast.agent.notify import notify
@@ -330,13 +330,13 @@ class Agent:
         parts_alone = current and self._read.parts_alone
 
         read = self._read if current else Read(None)
-        judge = Judge(self.paths, router, facts, read, questions, self._lockouts)
+        approval = Approval(self.paths, router, facts, read, questions, self._lockouts)
         edited = changed and self._is_edit(reason)
 
         def work() -> Done:
             # Where an edit of the file changed routes alone, they need no look at everything.
             routes = self._reconciler.routes
-            guard = judge.objection if changed else lambda _plan: ""
+            guard = approval.objection if changed else lambda _plan: ""
             done = routes(router, desired, reason.gathered, guard=guard) if edited else None
             if done is None:
                 done = self._reconciler.full(

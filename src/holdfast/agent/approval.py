@@ -33,7 +33,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Approval:
     """Beside what the plan itself is refused for (`engine/guard.py`)."""
 
     paths: Paths
