@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from holdfast.config.document import Location
 from holdfast.resources.resource import Fault, Resource
@@ -63,6 +64,34 @@ def _listed(names: Iterable[str]) -> str:
     shown = sorted(names)
     more = f" and {len(shown) - 8} more" if len(shown) > 8 else ""
     return ", ".join(shown[:8]) + more
+
+
+def unbroken(resources: Sequence[Resource], broken: Set[int]) -> list[Resource]:
+    """Those that lead, over any number of references, to nothing that is broken or not there.
+
+    broken: indices of resources. What is asked of the others, and of a site made of them alone,
+    finds every resource that it goes by.
+    """
+    there = Counter((one.kind, one.name) for one in resources)
+    referring: dict[tuple[str, str], list[tuple[Resource, tuple[str, ...]]]] = defaultdict(list)
+    out = {one.index: one for one in resources if one.index in broken}
+    for resource in resources:
+        for _, kinds, name in references(resource.spec):
+            for kind in kinds:
+                referring[kind, name].append((resource, kinds))
+            if not any(there[kind, name] for kind in kinds):
+                out[resource.index] = resource
+    left = list(out.values())
+    while left:
+        gone = left.pop()
+        there[gone.kind, gone.name] -= 1
+        if there[gone.kind, gone.name]:
+            continue  # another of the same name
+        for resource, kinds in referring[gone.kind, gone.name]:
+            if resource.index not in out and not any(there[kind, gone.name] for kind in kinds):
+                out[resource.index] = resource
+                left.append(resource)
+    return [one for one in resources if one.index not in out]
 
 
 def circles(resources: Iterable[Resource]) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ pydantic and building two models took 120 ms of it, this takes 2.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # which loads YAML, and not only files have shapes
 Json = dict[str, Any]
 # Of one mapping: what has more is no mistake in a field but another file.
 _UNKNOWN_SHOWN = 50
+# JSON may say them one by one; there is no such text.
+_HALF = re.compile("[\ud800-\udfff]")
 # What YAML 1.1 took for them, and people remember.
 _OLD_FLAGS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 
@@ -188,15 +191,25 @@ def _scalar(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(_not(value, "text"))
+    # Whoever is handed it, the kernel, a file or a program, takes a NUL for its end.
+    if "\0" in value:
+        raise ValueError("cannot hold a NUL character")
+    if not value.isascii() and _HALF.search(value):
+        raise ValueError("cannot hold half of a character (a surrogate)")
+    return value
+
+
 def text(shown: str = "text", *, least: int = 1, longest: int = 0) -> Shape:
     def read(value: Any) -> str:
-        if not isinstance(value, str):
-            raise ValueError(_not(value, "text"))
-        if len(value) < least:
+        given = _text(value)
+        if len(given) < least:
             raise ValueError("cannot be empty")
-        if longest and len(value.encode()) > longest:
-            raise ValueError(f"must be at most {longest} bytes, not {len(value.encode())}")
-        return value
+        if longest and len(given.encode()) > longest:
+            raise ValueError(f"must be at most {longest} bytes, not {len(given.encode())}")
+        return given
 
     json: Json = {"type": "string", "minLength": least}
     return Shape(read, json | ({"maxLength": longest} if longest else {}), shown)
@@ -245,9 +258,7 @@ def parsed(parse: Callable[[str], Any], shown: str, json: Json | None = None) ->
     """Text that `parse` turns into a value, or refuses with a ValueError that says why."""
 
     def read(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise ValueError(_not(value, "text"))
-        return parse(value)
+        return parse(_text(value))
 
     return Shape(read, {"type": "string", **(json or {})}, shown)
 

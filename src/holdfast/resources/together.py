@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from holdfast.resources import clashes, overlaps, references, registry, shape
+from holdfast.resources import clashes, overlaps, references, registry
 from holdfast.resources.clashes import RoutePlaces
 from holdfast.resources.compile import declared_intents
 from holdfast.resources.resource import Finding, Resource
@@ -21,7 +21,7 @@ def check(
 ) -> Iterator[Finding]:
     """names: all that are declared, by kind, those of resources that could not be read included.
     partial: what could be read of those. faulty: indices of resources with faults of their own,
-    whose artifacts are not compared."""
+    whose artifacts, and those of what leads to them, are not compared."""
     known = site_of(resources)
     left_out = set(faulty)
     for resource, fault in (
@@ -34,15 +34,7 @@ def check(
         if not fault.warning:
             left_out.add(resource.index)
         yield resource, fault
-    sound = [
-        resource
-        for resource in resources
-        if resource.index not in left_out
-        # An Interface whose spec could not be read has no kernel name.
-        and all(
-            name in known.ifnames
-            for _, kinds, name in shape.references(resource.spec)
-            if "Interface" in kinds
-        )
-    ]
-    yield from clashes.check_artifacts(declared_intents(sound, known), places)
+    # Artifacts are compiled, and a kind goes by whatever a reference leads to: only what is whole
+    # to the end of every reference can be.
+    whole = references.unbroken(resources, left_out)
+    yield from clashes.check_artifacts(declared_intents(whole, site_of(whole)), places)
