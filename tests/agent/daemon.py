@@ -71,12 +71,17 @@ def _running(pid: int) -> tuple[bool, int]:
 
 
 @contextmanager
-def serve(root: Path, file: Path, environment: Mapping[str, str] | None = None) -> Iterator[Daemon]:
-    """In the network namespace of the caller."""
+def serve(
+    root: Path,
+    file: Path,
+    environment: Mapping[str, str] | None = None,
+    program: str = "holdfast",
+) -> Iterator[Daemon]:
+    """In the network namespace of the caller. program: a module that is run."""
     log = root / f"serve-{len(list(root.glob('serve-*')))}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast", "--root", str(root), "serve", str(file)],
+            [sys.executable, "-m", program, "--root", str(root), "serve", str(file)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

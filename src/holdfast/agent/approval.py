@@ -8,28 +8,9 @@ from holdfast.agent.configuration import Read
 from holdfast.dataclass import dataclass
 from holdfast.engine import guard
 from holdfast.engine.plan import Plan
-from holdfast.errors import Refused
 from holdfast.paths import Paths
 from holdfast.resources.facts import Facts
 from holdfast.resources.router import Router
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Of a configuration that was read, and is not in force."""
-
-    router: Router
-    file: str  # "" where it is for parts of other sources
-    error: Refused
-
-    def stands(self, router: Router) -> bool:
-        """Until the file is read anew, or somebody asks. Parts come and go by themselves."""
-        return bool(self.file) and self.router is router
-
-    @property
-    def why(self) -> str:
-        what = self.file or "what other sources contribute"
-        return f"{what} is not applied: {self.error}. What was before it stays in force"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from holdfast.agent import merge_events, sources
 from holdfast.agent import startup as startups
 from holdfast.agent.defaults import LEDGER_WAIT_S
+from holdfast.agent.log import fault
 from holdfast.agent.sources import Sources, Stored
 from holdfast.agent.startup import Startup
 from holdfast.agent.unfinished import QUIET_BEFORE_DELETES_S, Youngest
@@ -107,7 +108,10 @@ class Configuration:
         events: tuple[Event, ...] = ()
         effective = self._effective
         if effective is None or effective.startup is not startup or self._due(stored, now):
-            effective = stored.merge(startup, now, self._effective)
+            try:
+                effective = stored.merge(startup, now, self._effective)
+            except Exception as error:  # of whatever kind: the file is not to blame for it
+                return self._unmerged(startup, stored, error)
             before, (events, stored) = self._records(), self._record(effective, stored)
             self._effective, self._stored, self._merged_at = effective, stored, now
             self._moved |= {path for path, _ in before ^ self._records()}
@@ -124,10 +128,27 @@ class Configuration:
             self._loaded.again_in,
         )
 
+    def _unmerged(self, startup: Router, stored: Stored, error: Exception) -> Read:
+        """What was in force with this file, or the file alone. Either way nothing is cleaned up:
+        what parts contribute is unknown."""
+        known = self._effective
+        if known is None or known.startup is not startup:
+            known = Effective(startup, startup)
+        said, self._unsaid = self._unsaid, ()
+        loaded = self._loaded
+        trouble = fault("what other sources contribute was not merged", error)
+        return Read(
+            known,
+            said,
+            troubles=(trouble,) if not loaded or not loaded.trouble else (loaded.trouble, trouble),
+            error=loaded.error if loaded else None,
+            unloaded=tuple(sorted({part.source for part in stored.parts})),
+        )
+
     def last_good(self) -> Effective | None:
-        """What the ledger knows to have been in force, with the parts of now: where the file is
-        refused at the start."""
-        startup = self.startup.last_good()
+        """What was in force before the file that was read last, by the ledger, with the parts of
+        today. None: there is no such thing."""
+        _, startup, _ = self.startup.last_good()
         return self.sources.read().merge(startup, self.clock()) if startup is not None else None
 
     def settled(self) -> None:

@@ -6,9 +6,11 @@ import asyncio
 import gc
 from collections.abc import Callable
 from concurrent.futures import Executor
+from itertools import chain
 
 from holdfast.agent.health import checks as health
 from holdfast.agent.health.checks import HealthChecks
+from holdfast.agent.log import fault
 from holdfast.agent.names import Names
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.intent import Desired
@@ -16,7 +18,7 @@ from holdfast.host.facts.read import read_facts
 from holdfast.host.facts.verdicts import read_verdicts
 from holdfast.paths import Paths
 from holdfast.resources import registry
-from holdfast.resources.compile import compile_router
+from holdfast.resources.compile import compile_others, compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts, Verdict
 from holdfast.resources.policy.health_target import target
 from holdfast.resources.questions import lookups
@@ -48,8 +50,9 @@ class Learning:
             read_verdicts(self.paths, []),
         )
 
-    async def learn(self, router: Router, *, again: bool) -> tuple[Facts, Desired]:
-        """again: where nobody said that facts changed, those of the last time will do."""
+    async def learn(self, router: Router, *, again: bool, in_force: bool) -> tuple[Facts, Desired]:
+        """again: where nobody said that facts changed, those of the last time will do. in_force:
+        what cannot be compiled of it waits; else it raises."""
         loop = asyncio.get_running_loop()
         kinds = {resource.kind for resource in router.resources}
         asking = frozenset(kinds & (registry.FACT_KINDS | {"HealthCheck"}))
@@ -65,11 +68,13 @@ class Learning:
         if router is not self._checked:
             self._check(router)
             facts = replace(facts, verdicts=self._checks.verdicts)
-        return facts, await loop.run_in_executor(self.thread, self._compile, router, facts)
+        work = self._compile
+        return facts, await loop.run_in_executor(self.thread, work, router, facts, in_force)
 
-    def want(self, router: Router) -> None:
-        """The names that it refers to."""
-        self.names.want(lookups(router))
+    def want(self, *routers: Router | None) -> None:
+        """The names that they refer to."""
+        found = (lookups(router) for router in routers if router is not None)
+        self.names.want(tuple(dict.fromkeys(chain.from_iterable(found))))
 
     async def stop(self) -> None:
         await self._checks.stop()
@@ -82,12 +87,18 @@ class Learning:
         if first or known != self._checks.verdicts:
             self._write_verdicts()
 
-    def _compile(self, router: Router, facts: Facts) -> Desired:
+    def _compile(self, router: Router, facts: Facts, in_force: bool) -> Desired:
         """The very same where nothing it is made of changed: what was learned of it holds."""
         known = self._compiled
         if known is not None and known[0] is router and known[1] == facts:
             return known[2]
-        desired = compile_router(router, facts, str(self.paths.root).rstrip("/"))
+        root = str(self.paths.root).rstrip("/")
+        try:
+            desired = compile_router(router, facts, root)
+        except Exception:
+            if not in_force:
+                raise
+            return compile_others(router, facts, root, _fault)
         self._compiled = router, facts, desired
         return desired
 
@@ -104,6 +115,10 @@ class Learning:
             health.write_verdicts(self.paths, self._checks.verdicts)
         except OSError as error:
             self.say(f"verdicts were not written for other commands: {error}")
+
+
+def _fault(error: Exception) -> str:
+    return fault("what it asks for cannot be told", error)
 
 
 def collect() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.agent import operators, wording
+from holdfast.agent.accepted import Accepted, Refusal
 from holdfast.agent.answers import serving
 from holdfast.agent.answers.asked import Asked, Question, Questions
-from holdfast.agent.approval import Approval, Refusal
+from holdfast.agent.approval import Approval
 from holdfast.agent.beside import hear_faults, kept
 from holdfast.agent.configuration import Configuration, Read
 from holdfast.agent.confirm.watching import Confirmations
@@ -75,8 +76,7 @@ class Agent:
     _delivery: Delivery = field(init=False)
     _heart: Heart = field(default_factory=Heart)
     _router: Router | None = None  # the last valid one
-    _accepted: Router | None = None  # the last one that was not refused
-    _refused: Refusal | None = None  # of the router that was read last
+    _accepted: Accepted = field(init=False)
     _rereading: Rereading = field(init=False)
     _read: Read = field(default_factory=lambda: Read(None))
     _confirmations: Confirmations = field(init=False)
@@ -94,6 +94,7 @@ class Agent:
         self.configuration = Configuration(self.paths, self.file)
         unfinished = self.configuration.startup.unfinished
         self._rereading = Rereading(self.file, unfinished, self._wakeups)
+        self._accepted = Accepted(lambda: self._in_thread(self.configuration.last_good))
         self._confirmations = Confirmations(self.paths, self.say, self._rereading.now)
         self._learning = Learning(
             self.paths, self.say, self._wakeups.tell, self._thread, self._reconciler.beside.append
@@ -232,13 +233,13 @@ class Agent:
         for part in parts if gathered else ():
             started = time.monotonic()
             done = await self._in_thread(self._reconciler.narrow, part)
-            if done is None or self._accepted is None:
+            if done is None or self._accepted.router is None:
                 return False
             self._wakeups.spent(reason, done.cpu)
             if done.report.after.unknown:
                 self._wakeups.tell_of_many("what could not be seen")
             causes = reason.causes if part is gathered else sorted(part.all_kinds)
-            self._finish(self._accepted, self.status.facts, done, causes, started)
+            self._finish(self._accepted.router, self.status.facts, done, causes, started)
         return True
 
     async def _full(self, reason: Reason, questions: Questions) -> None:
@@ -251,22 +252,30 @@ class Agent:
             questions.fail(self._invalid or Refused(trouble))
             self._publish(self.status, (*await self._following.begin(), trouble))
             return
-        refused = self._refused
-        if refused is not None and refused.stands(router) and not questions.questions:
-            # Not tried again by itself: it would pass once somebody else has taken away what it
-            # would delete.
-            await self._hold(reason)
-            return
-        try:
-            done = await self._pass(router, reason, questions)
-        except Refused as error:
-            await self._refuse(router, error, reason, questions)
-            return
-        self._refused = None
-        if self._invalid is None:
-            questions.settle(done)
-        else:
+        done = await self._accepted.carry_out(
+            router,
+            lambda: self._tried(router, reason, questions),
+            lambda held, refusal: self._instead(held, refusal, reason, questions),
+            parts=lambda: self._read.same_startup(self._accepted.stored or self.status.effective),
+            insists=bool(questions.questions),
+        )
+        if self._invalid is not None:
             questions.fail(self._invalid)  # what they asked for is what the file says now
+        elif done is not None:
+            questions.settle(done)
+
+    async def _tried(self, router: Router, reason: Reason, questions: Questions) -> Done:
+        self._heed(self._read)
+        return await self._pass(router, reason, questions)
+
+    async def _instead(
+        self, held: Router, refusal: Refusal, reason: Reason, questions: Questions
+    ) -> None:
+        """A pass of what stays in force."""
+        questions.fail(refusal.error)
+        self._rereading.later(self._read.delay())
+        self._learning.want(self._router, held)
+        await self._pass(held, reason, Questions(), refusal.why(self.file))
 
     async def _load(self, questions: Questions) -> None:
         """An invalid file leaves the last good one in force. Parts of other sources come and go
@@ -284,48 +293,30 @@ class Agent:
         self._reconciler.unloaded = read.unloaded
         for line in (*read.said, *map(wording.line, read.events)):
             self.say(line)
-        if read.router is None:
-            return
-        self._delivery.put(read.router, read.events)
-        if self._router is not read.router:
+        if read.router is not None:
             self._router = read.router
-            self._learning.want(read.router)
-        if read.effective is not None:
-            self.proposers.follow(read.effective)
-            self.proposers.hear(read.events)
 
-    async def _refuse(
-        self, router: Router, error: Refused, reason: Reason, questions: Questions
-    ) -> None:
-        """What was before stays in force; at the start, what the ledger knows of. Raises where
-        there is none."""
-        self._rereading.later(self._read.delay())
-        if self._accepted is None:
-            found = await self._in_thread(self.configuration.last_good)
-            if found is not None:
-                self._accepted = found.router
-                self.status = replace(self.status, effective=found)
-        if self._accepted is None or self._accepted is router:
-            raise error
-        parts = self._read.same_startup(self.status.effective)
-        self._refused = Refusal(router, "" if parts else str(self.file), error)
-        questions.fail(error)
-        await self._hold(reason)
-
-    async def _hold(self, reason: Reason) -> None:
-        """To what was before the file that is refused."""
-        if self._accepted is not None and self._refused is not None:
-            await self._pass(self._accepted, reason, Questions(), self._refused.why)
+    def _heed(self, read: Read) -> None:
+        """All that goes by a configuration beside the passes."""
+        if read.effective is None:
+            return
+        self._delivery.put(read.effective.router, read.events)
+        self._learning.want(read.effective.router, self._accepted.router)
+        self.proposers.follow(read.effective)
+        self.proposers.hear(read.events)
 
     async def _pass(
         self, router: Router, reason: Reason, questions: Questions, refusal: str = ""
     ) -> Done:
         started = time.monotonic()
-        facts, desired = await self._learning.learn(router, again=not self._is_edit(reason))
+        in_force = bool(refusal) or router is self._accepted.router
+        facts, desired = await self._learning.learn(
+            router, again=not self._is_edit(reason), in_force=in_force
+        )
         problems = await self._following.follow(router, desired)
         problems += [*self._read.troubles, *facts.troubles, *self._learning.names.unanswered]
         self._around = (*problems, refusal) if refusal else tuple(problems)
-        changed = router is not self._accepted
+        changed = router is not self._accepted.router
         current = router is self._read.router
         parts_alone = current and self._read.parts_alone
 
@@ -355,7 +346,7 @@ class Agent:
             return done
 
         done = await self._in_thread(work)
-        self._accepted = router
+        self._accepted.take(router)
         self._wakeups.spent(reason, done.cpu)
         if not done.narrow:
             self._full_due = _now() + max(self.interval, done.cpu / _SHARE)
@@ -383,6 +374,7 @@ class Agent:
         self._following.after(done.claims, done.report)
         # A configuration that was refused leaves the one before it in force.
         current = self._read.router is router
+        before = self._accepted.stored or self.status.effective
         status = DaemonStatus(
             router,
             facts,
@@ -392,7 +384,7 @@ class Agent:
             time.time(),
             seconds,
             tuple(causes),
-            effective=self._read.effective if current else self.status.effective,
+            effective=self._read.effective if current else before,
             unloaded=self._read.unloaded,
         )
         troubles = self._reconciler.patience.troubles()

@@ -141,6 +141,8 @@ def _refuse(
     different = bulk_changes.differs_elsewhere(base.desired, desired)
     if different:
         raise FullPassNeeded(different)
+    if any(one.fault for one in desired.waiting):
+        raise FullPassNeeded("what some resource declares cannot be told")
     if sum(map(len, touched.values())) > MOST:
         raise FullPassNeeded("many routes changed")
     if stand_ins.concerned(touched, base.unsettled):

@@ -10,6 +10,7 @@ from holdfast.agent.apart import Apart, Hangs
 from holdfast.agent.confirm import stored
 from holdfast.agent.confirm import window as confirm
 from holdfast.agent.defaults import LEDGER_WAIT_S
+from holdfast.agent.log import fault
 from holdfast.agent.unfinished import QUIET_S, TOLD_AFTER_S, Unfinished, Youngest
 from holdfast.config.part import RECORD
 from holdfast.dataclass import dataclass, field, replace
@@ -75,6 +76,9 @@ class Startup:
         except Hangs:
             problem = Problem(str(self.file), "", "cannot be read: the file system does not answer")
             found = _Attempt(ConfigError([problem]), again_in=_HANGS_AGAIN_S)
+        except Exception as error:  # of whatever kind: the router must not be left alone for it
+            why = fault(f"{self.file} could not be checked", error)
+            return self._fallback(why, [], Refused(why))
         if found.read is None:
             return self._wait(found)
         self._written_since = None
@@ -97,10 +101,6 @@ class Startup:
         count = len(router.resources)
         told = (*warnings, f"{self.file} {again}: {count} resources")
         return Loaded(router, told, youngest=found.youngest)
-
-    def last_good(self) -> Router | None:
-        """Of the ledger, whatever the file says."""
-        return self._last_good()[1]
 
     def _attempt(self, *, asked: bool) -> _Attempt:
         """Before, so that a list of a million routes is not read again and again while somebody
@@ -132,7 +132,7 @@ class Startup:
         error = Refused(f"{why}: ask again in a moment")
         said: tuple[str, ...] = ()
         if self.router is None:
-            number, self.router, _ = self._last_good()
+            number, self.router, _ = self.last_good()
             said = (f"{why}: generation {number} of the ledger is in force until it is left alone",)
         trouble = ""
         if now - self._written_since > TOLD_AFTER_S:
@@ -144,7 +144,7 @@ class Startup:
 
     def _generation(self) -> int:
         """The number of the last good one; 0 where there is none."""
-        return self._last_good()[0]
+        return self.last_good()[0]
 
     def _on_trial(self) -> Loaded | None:
         """The generation that waits to be confirmed, whatever the file says meanwhile."""
@@ -173,13 +173,13 @@ class Startup:
         if self.router is not None:
             kept = "the last good one stays in force"
         else:
-            number, self.router, skipped = self._last_good()
+            number, self.router, skipped = self.last_good()
             said += skipped
             kept = f"generation {number} of the ledger is in force" if number else "nothing is done"
         trouble = f"{why}: {kept}"
         return Loaded(self.router, (*said, trouble), trouble, error)
 
-    def _last_good(self) -> tuple[int, Router | None, list[str]]:
+    def last_good(self) -> tuple[int, Router | None, list[str]]:
         """Its number and what it declared; and what was wrong with newer ones."""
         skipped: list[str] = []
         try:
@@ -192,6 +192,11 @@ class Startup:
                         )
                     except Refused as error:
                         skipped.append(str(error))
+                        continue
+                    except LedgerError:
+                        raise
+                    except Exception as error:  # as above
+                        skipped.append(fault(f"generation {number} could not be checked", error))
                         continue
                     if ledger.latch(router.files) is None:
                         return number, router, skipped

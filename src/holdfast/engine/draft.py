@@ -120,6 +120,9 @@ class Draft:
         """In this pass; empty where it may be."""
         if self.observed.unknown:
             return "kept: not everything could be observed, so nothing is deleted in this pass"
+        faults = [one.owner for one in self.waiting if one.fault]
+        if faults:
+            return f"kept: what {', '.join(faults)} would declare cannot be told"
         if self.policy.unloaded:
             *first, last = self.policy.unloaded
             names = f"{', '.join(first)} and {last}" if first else last

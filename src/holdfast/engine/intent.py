@@ -49,6 +49,9 @@ class Waiting:
     required: bool = False  # until the fact is there, no pass has converged
     # Only the routes in `tables` wait; everything else of the owner is declared as it shall be.
     routes_only: bool = False
+    # Not a fact is lacking: what it asks for cannot be told for a fault of Holdfast's. Nothing at
+    # all is deleted meanwhile, since anything might be what it asks for.
+    fault: bool = False
 
     def __str__(self) -> str:
         says = self.reason if self.reason.startswith("waits for ") else f"waits: {self.reason}"

@@ -1,8 +1,13 @@
-"""From resources and facts to intents."""
+"""From resources and facts to intents.
+
+Where the code of a kind is at fault, a configuration that is to come into force is refused: it
+raises in `compile_router`. One that is in force goes on without the resources that it concerns:
+`compile_others`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
@@ -17,9 +22,40 @@ if TYPE_CHECKING:
 
 def compile_router(router: Router, facts: Facts = NOTHING_KNOWN, root: str = "") -> Desired:
     """root: what `--root` puts before every path, "" for nothing."""
+    return _sorted(declared(router, facts, root))
+
+
+def compile_others(
+    router: Router, facts: Facts, root: str, told: Callable[[Exception], str]
+) -> Desired:
+    """As `compile_router`; but resources whose code is at fault wait, and the others do not wait
+    for them. told: of a fault, in words."""
+    site = site_of(router.resources, facts, root)
+
+    def wait(resources: Iterable[Resource], error: Exception) -> Iterator[Declared]:
+        for one in resources:
+            reason = told(error)
+            yield one, Waiting(one.id, one.place, reason, required=True, fault=True)
+
+    def asked() -> Iterator[Declared]:
+        for resource in router.resources:
+            try:
+                yield from list(declared_intents((resource,), site))
+            except Exception as error:  # of whatever kind: that is what it is for
+                yield from wait((resource,), error)
+        for kinds, combiner in registry.combiners(site.by_kind):
+            try:
+                yield from list(combiner(site))
+            except Exception as error:  # as above
+                yield from wait(site.of(*kinds), error)
+
+    return _sorted(asked())
+
+
+def _sorted(asked: Iterable[Declared]) -> Desired:
     intents: list[Intent | BulkIntent] = []
     waiting: list[Waiting] = []
-    for _, one in declared(router, facts, root):
+    for _, one in asked:
         if isinstance(one, Waiting):
             waiting.append(one)
         else:
@@ -43,5 +79,5 @@ def declared_intents(resources: Iterable[Resource], site: Site) -> Iterator[Decl
 
 def combined_intents(site: Site) -> Iterator[Declared]:
     """What resources ask for together: one configuration file, one nftables table of many."""
-    for combiner in registry.combiners(site.by_kind):
+    for _, combiner in registry.combiners(site.by_kind):
         yield from combiner(site)

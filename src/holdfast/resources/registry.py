@@ -161,11 +161,14 @@ def kind(name: str) -> Kind:
     return found
 
 
-def combiners(kinds: Collection[str]) -> Iterator[Callable[[Site], Iterable[Declared]]]:
-    """The combiners that have something to say of a file with these kinds."""
+def combiners(
+    kinds: Collection[str],
+) -> Iterator[tuple[tuple[str, ...], Callable[[Site], Iterable[Declared]]]]:
+    """The combiners that have something to say of a file with these kinds, and what kinds they
+    look at."""
     for module, wanted in COMBINERS.items():
         if any(name in kinds for name in wanted):
-            yield import_module(f"holdfast.resources.{module}").combine
+            yield wanted, import_module(f"holdfast.resources.{module}").combine
 
 
 def checks(kinds: Collection[str]) -> Iterator[Callable[[Site], Iterable[Finding]]]:
