@@ -97,11 +97,16 @@ class Holdfast:
     def set_up(self, *words: str) -> None:
         """As `ok`, for what only leads up to a test or clears up after it: in a fork of the test,
         because an interpreter takes several times as long to start as a pass takes."""
+        code, said = self.forked(*words)
+        assert code == 0, f"{words}: {code}\n{said}"
+
+    def forked(self, *words: str) -> tuple[int, str]:
+        """In a fork of the test; its exit code, and all that it said."""
         with TemporaryFile("w+") as said:
             pid = in_child(lambda: self._run_here(words, said))
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             said.seek(0)
-            assert code == 0, f"{words}: {code}\n{said.read()}"
+            return code, said.read()
 
     def _run_here(self, words: tuple[str, ...], said: IO[str]) -> None:
         os.chdir(self.folder)

@@ -53,6 +53,27 @@ def test_an_import_that_is_none(holdfast: Holdfast) -> None:
     assert holdfast.run("ledger", "import", "missing.json").code == 1
 
 
+def test_an_import_with_mistakes_is_no_fault(holdfast: Holdfast) -> None:
+    """Of whatever size, depth or alphabet."""
+    bad = holdfast.folder / "bad.json"
+    claim = {"kind": "colour", "name": "x", "owners": [], "fields": {}}
+    for text, code, said in (
+        (json.dumps({"format_version": 1, "claims": [claim]}), 5, "claims[0].kind"),
+        (json.dumps({"format_version": 2**63, "claims": []}), 5, "format_version"),
+        (json.dumps({"format_version": 1, "claims": ["\ud800"]}), 5, "claims[0]: holds half"),
+        (json.dumps({"version": 1, "artifacts": [{"kind": 2**63}]}), 5, "artifacts[0].kind"),
+        ('{"format_version": 1, "claims": ' + "[" * 60 + "]" * 60 + "}", 5, "48 levels deep"),
+        ("[" * 200_000 + "]" * 200_000, 1, "nested too deep"),
+        ('{"format_version": ' + "9" * 5000 + "}", 1, "not JSON"),
+    ):
+        bad.write_text(text)
+        done = holdfast.forked("ledger", "import", "bad.json")
+        assert done[0] == code, done
+        assert said in done[1]
+        assert "fault in Holdfast" not in done[1]
+    assert "The ledger is empty." in holdfast.ok("ledger", "show").out
+
+
 def test_what_no_claim_can_be_made_of_is_named(holdfast: Holdfast) -> None:
     host = {"kind": "linux.hostname", "name": "system", "attributes": {"hostname": "old"}}
     table = {"kind": "nft.table", "name": "routerd_nat", "attributes": {}}

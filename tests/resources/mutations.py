@@ -113,6 +113,11 @@ def mistakes(document: Any, chance: Random) -> Iterator[str]:
         yield _mistake(document, chance.choice(others), chance)
 
 
+def mistake_anywhere(value: Any, chance: Random) -> str:
+    """Makes one in any mapping, and says which."""
+    return _value(value, chance.choice(_inside(value)), chance)
+
+
 def written(document: Any) -> bytes:
     """As YAML, which JSON is too, but for a few words."""
     text = json.dumps(document, ensure_ascii=False)

@@ -3,19 +3,30 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from holdfast.engine.artifact import Key, fingerprint
 from holdfast.engine.claim import ClaimState, Provenance
 from holdfast.errors import LedgerError, Refused
 from holdfast.paths import Paths
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
+from tests.resources.mutations import mistake_anywhere
 from tests.state.samples import File, claim
 
 Export = dict[str, Any]
+
+
+def deep(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 @pytest.fixture
@@ -160,3 +171,63 @@ def test_an_import_beside_other_claims_adds_and_keeps_the_history(
         assert [event.kind for event in target.events()] == ["mine"]
         again = target.import_(exported)
         assert (again.added, again.unchanged) == ((), 2)
+
+
+@pytest.mark.usefixtures("exported")
+def test_a_document_with_mistakes_is_taken_whole_or_not_at_all(
+    ledger: Ledger, other: Paths
+) -> None:
+    """Refused with a place, and nothing is changed; or taken, and all of it can be read."""
+    chance = Random("imports")  # noqa: S311 - the same again is what is wanted
+    route = {"destination": "10.1.0.0/16", "table": 254, "metric": 0}
+    ledger.write_claims([claim(3, key=Key("route", "10.1.0.0/16"), fields=route)])
+    good = ledger.export()
+    with Ledger.open(other, command="ledger import") as restored:
+        restored.import_(good)
+        before, refused = restored.export(), 0
+        for _ in range(250):
+            data = copy.deepcopy(good)
+            said = [mistake_anywhere(data, chance) for _ in range(chance.choice((1, 1, 2)))]
+            for one in data["claims"] if isinstance(data.get("claims"), list) else ():
+                with suppress(TypeError, AttributeError, KeyError):
+                    one["fingerprint"] = fingerprint(one["fields"])
+            try:
+                restored.import_(data, replace=True)
+            except LedgerError as error:
+                refused += 1
+                assert "the ledger is as it was:\n" in str(error), (said, error)
+                assert restored.export() == before, said
+                continue
+            assert restored.check() == [], said
+            json.dumps(restored.export(), ensure_ascii=False).encode()
+            restored.import_(good, replace=True)
+    assert refused
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("claims", 0, "kind"), "colour", "claims[0].kind: "),
+        (("claims", 0, "generation"), 2**63, "claims[0].generation: "),
+        (("claims", 0, "fields"), {"a": "\ud800"}, "claims[0].fields.a: holds half of a character"),
+        (("events", 1, "sequence"), 2**63 - 1, "events[1].sequence: "),
+        (("events", 1, "time"), "0001-01-01T00:00:00Z", "events[1].time: "),
+        (("generations", 0, "created"), "9999-12-31T23:59:59-23:59", "generations[0].created: "),
+        (("notes", "report"), {"\udfff": 1}, "notes.report: a name in it holds half"),
+        (("notes", "report"), float("nan"), "notes.report: nan is no number"),
+        (("notes", "report"), deep(100), "is nested more than 48 levels deep"),
+        (("notes", "report"), deep(100_000), "is nested more than 48 levels deep"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_with_its_place(
+    exported: Export, other: Paths, place: tuple[str | int, ...], value: Any, said: str
+) -> None:
+    holder: Any = exported
+    for step in place[:-1]:
+        holder = holder[step]
+    holder[place[-1]] = value
+    with Ledger.open(other, command="ledger import") as restored:
+        with pytest.raises(LedgerError) as caught:
+            restored.import_(exported)
+        assert said in str(caught.value)
+        assert restored.claims() == {}

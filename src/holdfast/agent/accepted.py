@@ -63,32 +63,34 @@ class Accepted:
         insists: bool,
     ) -> Done | None:
         """A pass of what was read; or, where that is refused or ends of a fault, one of what stays
-        in force (None). Where nothing does, it raises, and the next pass tries again. parts: whether
-        it differs from what stays in force by parts of other sources alone. insists: somebody asks
-        for it, though it was refused before."""
+        in force (None). Where nothing does, it raises, and the next pass tries again. parts:
+        whether it differs from what stays in force by parts of other sources alone. insists:
+        somebody asks for it, though it was refused before."""
         refused = self._refused
-        if refused is None or insists or not refused.stands(router):
-            try:
-                done = await tried()
-            except Refused as error:
-                refused = Refusal(router, error, parts())
-            except HoldfastError:
+        if refused is not None and refused.stands(router) and not insists and self.router:
+            await instead(self.router, refused)
+            return None
+        lasting = False
+        try:
+            done = await tried()
+        except Refused as error:
+            refusal = error
+        except HoldfastError:
+            raise
+        except Exception as error:
+            if await self._held_instead_of(router) is None:
                 raise
-            except Exception as error:
-                if await self._held_instead_of(router) is None:
-                    raise
-                # What only the machine may be to blame for is worth another try.
-                again = isinstance(error, OSError | MemoryError)
-                refusal = Refused(fault("its pass failed", error))
-                refused = Refusal(router, refusal, parts(), not again)
-            else:
-                self._refused = None
-                return done
+            # What only the machine may be to blame for is worth another try.
+            lasting = not isinstance(error, OSError | MemoryError)
+            refusal = Refused(fault("its pass failed", error))
+        else:
+            self._refused = None
+            return done
         held = await self._held_instead_of(router)
         if held is None:
-            raise refused.error
-        self._refused = refused
-        await instead(held, refused)
+            raise refusal
+        self._refused = Refusal(router, refusal, parts(), lasting)
+        await instead(held, self._refused)
         return None
 
     async def _held_instead_of(self, router: Router) -> Router | None:

@@ -77,6 +77,8 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
     """
     try:
         data = json.loads(regular_file.read_handed(file, _LARGEST_EXPORT))
+    except RecursionError:
+        raise HoldfastError(f"{file}: nested too deep; nothing was changed") from None
     except ValueError as error:
         raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
     if not isinstance(data, dict):

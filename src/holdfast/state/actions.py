@@ -16,20 +16,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from holdfast.dataclass import dataclass, field
-from holdfast.state import faults, values
+from holdfast.state import values
 from holdfast.state.database import Database, Row
+from holdfast.state.rows import INTEGER, MOMENT, TEXT, Table
 
 PENDING, APPROVED, RUNNING = "pending", "approved", "running"
 SUCCEEDED, FAILED, SKIPPED, ROLLED_BACK = "succeeded", "failed", "skipped", "rolledBack"
 STATES = (PENDING, APPROVED, RUNNING, SUCCEEDED, FAILED, SKIPPED, ROLLED_BACK)
 RESULTS = (SUCCEEDED, FAILED, SKIPPED)
 
-_COLUMNS = (
-    "idempotency_key, source, generation, state, epoch, created, changed, deadline, approved_by,"
-    " reason, undoes, plan, result"
-)
+_TYPES = {
+    "idempotency_key": TEXT,
+    "source": TEXT,
+    "generation": INTEGER,
+    "state": TEXT,
+    "epoch": INTEGER,
+    "created": MOMENT,
+    "changed": MOMENT,
+    "deadline": MOMENT,
+    "approved_by": TEXT,
+    "reason": TEXT,
+    "undoes": TEXT,
+    "plan": TEXT,
+    "result": TEXT,
+}
+_COLUMNS = ", ".join(_TYPES)
 _PUT = f"INSERT OR REPLACE INTO actions ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 (constants only)
-_ALL = f"SELECT {_COLUMNS} FROM actions"  # noqa: S608 (constants only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +132,21 @@ def finish(
 
 def read(database: Database) -> list[Action]:
     """In the order they were proposed in."""
-    return [_decoded(database, row) for row in database.query(f"{_ALL} ORDER BY created, 1")]
+    return _table().read(database, "ORDER BY created, 1")
 
 
 def get(database: Database, key: str) -> Action | None:
-    rows = database.query(f"{_ALL} WHERE idempotency_key=?", (key,))
-    return _decoded(database, rows[0]) if rows else None
+    found = _table().read(database, "WHERE idempotency_key=?", (key,))
+    return found[0] if found else None
 
 
 def problems(database: Database) -> Iterator[str]:
-    keys = {row[0] for row in database.query("SELECT idempotency_key FROM actions")}
-    for row in database.query(_ALL):
-        try:
-            undoes = _decode(row).undoes
-        except ValueError as error:
-            yield f"action {row[0]}: {error}"
-        else:
-            if undoes and undoes not in keys:
-                yield f"action {row[0]}: undoes {undoes}, which is not there"
+    yield from _table().problems(database)
+    for key, undoes in database.query(
+        "SELECT idempotency_key, undoes FROM actions WHERE undoes!='' AND undoes NOT IN"
+        " (SELECT idempotency_key FROM actions)"
+    ):
+        yield f"action {key}: undoes {undoes}, which is not there"
 
 
 def _encode(one: Action) -> Row:
@@ -158,11 +167,8 @@ def _encode(one: Action) -> Row:
     )
 
 
-def _decoded(database: Database, row: Row) -> Action:
-    try:
-        return _decode(row)
-    except ValueError as error:
-        raise faults.undecodable(database.path, f"action {row[0]}", str(error)) from error
+def _table() -> Table[Action]:
+    return Table("actions", _TYPES, _decode, lambda row: f"action {row[0]}")
 
 
 def _decode(row: Row) -> Action:

@@ -7,15 +7,28 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim, ClaimState, Provenance
-from holdfast.state import faults, values
+from holdfast.engine.kinds import KINDS
+from holdfast.state import values
 from holdfast.state.database import Database, Row
+from holdfast.state.rows import INTEGER, TEXT, TEXT_OR_NONE, Table
 
-_COLUMNS = (
-    "kind, name, owners, provenance, state, fields, fingerprint, origin, generation, epoch, nonce,"
-    " original, revert"
-)
+_TYPES = {
+    "kind": TEXT,
+    "name": TEXT,
+    "owners": TEXT,
+    "provenance": TEXT,
+    "state": TEXT,
+    "fields": TEXT,
+    "fingerprint": TEXT,
+    "origin": TEXT,
+    "generation": INTEGER,
+    "epoch": TEXT,
+    "nonce": TEXT,
+    "original": TEXT_OR_NONE,
+    "revert": INTEGER,
+}
+_COLUMNS = ", ".join(_TYPES)
 _PUT = f"INSERT OR REPLACE INTO claims ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 (constants only)
-_ALL = f"SELECT {_COLUMNS} FROM claims ORDER BY kind, name"  # noqa: S608 (constants only)
 
 # Looked up 50 000 times in a large ledger; calling the enum costs four times as much.
 _PROVENANCES = {str(member): member for member in Provenance}
@@ -24,25 +37,12 @@ _STATES = {str(member): member for member in ClaimState}
 
 def read(database: Database) -> dict[Key, Claim]:
     """Every claim. One row that cannot be read is an error: a claim left out is a leaked object."""
-    owners: dict[str, tuple[str, ...]] = {}
-    found: dict[Key, Claim] = {}
-    for row in database.query(_ALL):
-        try:
-            claim = _decode(row, owners)
-        except (ValueError, KeyError) as error:
-            which = f"claim {row[0]} {row[1]}"
-            raise faults.undecodable(database.path, which, str(error)) from error
-        found[claim.key] = claim
-    return found
+    return {claim.key: claim for claim in _table().read(database, "ORDER BY kind, name")}
 
 
 def problems(database: Database) -> Iterator[str]:
     """Each claim that cannot be read, and why."""
-    for row in database.query(_ALL):
-        try:
-            _decode(row, {})
-        except (ValueError, KeyError) as error:
-            yield f"claim {row[0]} {row[1]}: {error}"
+    yield from _table().problems(database)
 
 
 def write(database: Database, put: Iterable[Claim], remove: Iterable[Key]) -> None:
@@ -63,6 +63,15 @@ def put_rows(database: Database, put: Iterable[Claim]) -> None:
 def remove_rows(database: Database, keys: Iterable[Key]) -> None:
     """Within a transaction."""
     database.execute_many("DELETE FROM claims WHERE kind=? AND name=?", keys)
+
+
+def _table() -> Table[Claim]:
+    owners: dict[str, tuple[str, ...]] = {}
+    return Table("claims", _TYPES, lambda row: _decode(row, owners), _named)
+
+
+def _named(row: Row) -> str:
+    return f"claim {row[0]} {row[1]}"
 
 
 def _encode(claim: Claim) -> Row:
@@ -92,6 +101,8 @@ def _decode(row: Row, known_owners: dict[str, tuple[str, ...]]) -> Claim:
     names = known_owners.get(owners)
     if names is None:
         names = known_owners[owners] = values.load_names(owners)
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind of object {kind!r}")
     if provenance not in _PROVENANCES or state not in _STATES:
         raise ValueError(f"provenance {provenance!r} with state {state!r} is not known")
     return Claim(

@@ -15,20 +15,32 @@ from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import LedgerError
-from holdfast.state import claims, faults, latches, values
+from holdfast.state import claims, latches, values
 from holdfast.state.database import Database, Row
 from holdfast.state.latches import Latch
+from holdfast.state.rows import BLOB, INTEGER, MOMENT, TEXT, Table
 from holdfast.state.values import JSON
 
 OPEN, CONFIRMED, REVERTING, REVERTED = "open", "confirmed", "reverting", "reverted"
 STATES = (OPEN, CONFIRMED, REVERTING, REVERTED)
 
-_COLUMNS = (
-    "generation, state, started, deadline, boot, monotonic_deadline, before, file, installs,"
-    " digest, reverse, probes, reason"
-)
+_TYPES = {
+    "generation": INTEGER,
+    "state": TEXT,
+    "started": MOMENT,
+    "deadline": MOMENT,
+    "boot": TEXT,
+    "monotonic_deadline": MOMENT,
+    "before": INTEGER,
+    "file": TEXT,
+    "installs": TEXT,
+    "digest": TEXT,
+    "reverse": BLOB,
+    "probes": TEXT,
+    "reason": TEXT,
+}
+_COLUMNS = ", ".join(_TYPES)
 _PUT = f"INSERT OR REPLACE INTO confirmations ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608 (constants only)
-_ALL = f"SELECT {_COLUMNS} FROM confirmations ORDER BY generation DESC"  # noqa: S608 (constants only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +76,7 @@ def waiting(database: Database) -> Confirmation | None:
 
 def read(database: Database) -> list[Confirmation]:
     """The newest generation first."""
-    found = []
-    for row in database.query(_ALL):
-        try:
-            found.append(_decode(row))
-        except ValueError as error:
-            which = f"confirmation of generation {row[0]}"
-            raise faults.undecodable(database.path, which, str(error)) from error
-    return found
+    return _table().read(database, "ORDER BY generation DESC")
 
 
 def confirm(database: Database, generation: int) -> None:
@@ -104,12 +109,9 @@ def finish_revert(
 
 
 def problems(database: Database) -> Iterator[str]:
-    open_ones = 0
-    for row in database.query(_ALL):
-        try:
-            open_ones += _decode(row).waits
-        except ValueError as error:
-            yield f"confirmation of generation {row[0]}: {error}"
+    yield from _table().problems(database)
+    counted = "SELECT count(*) FROM confirmations WHERE state IN (?,?)"
+    open_ones = database.query(counted, (OPEN, REVERTING))[0][0]
     if open_ones > 1:
         yield f"{open_ones} generations wait to be confirmed at once"
 
@@ -125,6 +127,12 @@ def _move(database: Database, generation: int, before: str, after: str, reason: 
     database.execute(
         f"UPDATE confirmations SET state=?, reason=?, reverse={kept} WHERE generation=?",  # noqa: S608 (constants only)
         (after, reason, generation),
+    )
+
+
+def _table() -> Table[Confirmation]:
+    return Table(
+        "confirmations", _TYPES, _decode, lambda row: f"confirmation of generation {row[0]}"
     )
 
 

@@ -75,6 +75,10 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise faults.from_sqlite(error, self.path, tried) from error
+        except (UnicodeError, OverflowError) as error:
+            # What SQLite says of a damaged schema may be no text itself; and it has no words for
+            # numbers beyond 64 bits, or for half of a character.
+            raise faults.unspeakable(error, self.path, tried) from error
 
 
 def open_writer(path: Path) -> Database:

@@ -6,6 +6,8 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -21,10 +23,11 @@ from pydantic import (
 )
 
 from holdfast.config.part import Directive, Part, Target
-from holdfast.engine.artifact import Key, fingerprint
+from holdfast.engine.artifact import BulkKind, Fields, Key, fingerprint
 from holdfast.engine.claim import Claim, ClaimState, Provenance
+from holdfast.engine.kinds import KINDS
 from holdfast.errors import LedgerError
-from holdfast.state import values
+from holdfast.state import rows, values
 from holdfast.state.actions import Action
 from holdfast.state.latches import Latch
 
@@ -32,8 +35,28 @@ FORMAT_VERSION = 1
 
 FieldMap = Annotated[dict[StrictStr, Any], AfterValidator(values.fields_from)]
 Name = Annotated[StrictStr, Field(min_length=1)]
-Count = Annotated[StrictInt, Field(ge=0)]
-Number = Annotated[StrictInt, Field(ge=1)]
+# Whatever comes next is numbered on from there, and SQLite has 64 bits for it.
+_MOST = 2**53
+Count = Annotated[StrictInt, Field(ge=0, le=_MOST)]
+Number = Annotated[StrictInt, Field(ge=1, le=_MOST)]
+
+
+def _known_kind(name: str) -> str:
+    if name not in KINDS:
+        raise ValueError(f"Holdfast has no artifact of kind {name!r}")
+    return name
+
+
+def _of_our_time(moment: datetime) -> datetime:
+    if not 0 <= moment.timestamp() <= rows.LAST_MOMENT:
+        raise ValueError(f"{moment} is no time that anything happened at")
+    return moment
+
+
+Kind = Annotated[StrictStr, AfterValidator(_known_kind)]
+Moment = Annotated[AwareDatetime, AfterValidator(_of_our_time)]
+# Of problems: whoever handed in another file altogether is told enough by these.
+_SHOWN = 20
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -44,7 +67,7 @@ class _Part(BaseModel):
 
 
 class ClaimPart(_Part):
-    kind: Name
+    kind: Kind
     name: Name
     owners: list[Name]
     provenance: Provenance
@@ -82,14 +105,14 @@ class FilePart(_Part):
 class GenerationPart(_Part):
     number: Number
     state: Literal["applying", "converged", "partial", "failed", "reverted"]
-    created: AwareDatetime
-    finished: AwareDatetime | None
+    created: Moment
+    finished: Moment | None
     files: list[FilePart]
 
 
 class EventPart(_Part):
     sequence: Number
-    time: AwareDatetime
+    time: Moment
     kind: StrictStr
     subject: StrictStr
     message: StrictStr
@@ -112,8 +135,8 @@ class DirectivePart(_Part):
 class ContributedPart(_Part):
     source: Name
     generation: Number
-    observed: AwareDatetime
-    expires: AwareDatetime | None
+    observed: Moment
+    expires: Moment | None
     digest: StrictStr
     resources: list[dict[StrictStr, Any]] = []
     directives: list[DirectivePart] = []
@@ -141,9 +164,9 @@ class ActionPart(_Part):
     generation: Count
     state: Literal["pending", "approved", "running", "succeeded", "failed", "skipped", "rolledBack"]
     epoch: Count
-    created: AwareDatetime
-    changed: AwareDatetime
-    deadline: AwareDatetime
+    created: Moment
+    changed: Moment
+    deadline: Moment
     approved_by: StrictStr = ""
     reason: StrictStr = ""
     undoes: StrictStr = ""
@@ -171,7 +194,7 @@ class ActionPart(_Part):
 class LatchPart(_Part):
     digest: Annotated[StrictStr, Field(pattern="^[0-9a-f]{64}$")]
     generation: Number
-    time: AwareDatetime
+    time: Moment
     reason: StrictStr
 
     def latch(self) -> Latch:
@@ -220,6 +243,9 @@ class ReferenceDocument(_Part):
 
 def parse(data: Mapping[str, Any]) -> Document | ReferenceDocument:
     """Either format, wholly checked; LedgerError lists every fault with its path."""
+    unstorable = [f"{path}: {why}" for path, why in islice(values.unstorable(data), _SHOWN)]
+    if unstorable:
+        raise _refusal(unstorable)
     if "format_version" in data:
         version = data["format_version"]
         if isinstance(version, int) and version > FORMAT_VERSION:
@@ -265,6 +291,14 @@ def _refusal(problems: Iterable[str]) -> LedgerError:
     )
 
 
+def _identifies(bulk: BulkKind, fields: Fields) -> bool:
+    try:
+        bulk.identify(fields)
+    except Exception:  # of whatever kind: the fields may hold anything
+        return False
+    return True
+
+
 def _inconsistencies(document: Document) -> Iterable[str]:
     if document.format_version != FORMAT_VERSION:
         yield f"format_version: {document.format_version} was never written"
@@ -276,6 +310,9 @@ def _inconsistencies(document: Document) -> Iterable[str]:
         keys.add(key)
         if part.fingerprint != fingerprint(part.fields_):
             yield f"claims[{at}].fingerprint: not that of the fields"
+        bulk = KINDS[part.kind].bulk
+        if bulk is not None and not _identifies(bulk, part.fields_):
+            yield f"claims[{at}].fields: not those of a {part.kind}"
     for sha256, content in document.contents.items():
         try:
             if hashlib.sha256(content.content()).hexdigest() != sha256:

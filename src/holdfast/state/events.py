@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.dataclass import dataclass, field
-from holdfast.state import defaults, faults, values
+from holdfast.state import defaults, values
 from holdfast.state.values import JSON
 
 if TYPE_CHECKING:  # an event that the daemon tells was read by it
     from holdfast.state.database import Database, Row
+    from holdfast.state.rows import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +83,27 @@ def last(database: Database) -> int:
 
 def read(database: Database, after: int, limit: int) -> list[StoredEvent]:
     """In order, from the one after `after`; all of them where limit is 0."""
-    found = []
-    for row in _rows(database, after, limit):
-        try:
-            found.append(_decode(row))
-        except ValueError as error:
-            raise faults.undecodable(database.path, f"event {row[0]}", str(error)) from error
-    return found
+    rest = "WHERE sequence>? ORDER BY sequence LIMIT ?"
+    return _table().read(database, rest, (after, limit or -1))
 
 
 def problems(database: Database) -> Iterator[str]:
-    for row in _rows(database, 0, 0):
-        try:
-            _decode(row)
-        except ValueError as error:
-            yield f"event {row[0]}: {error}"
+    yield from _table().problems(database)
 
 
-def _rows(database: Database, after: int, limit: int) -> list[Row]:
-    return database.query(
-        "SELECT sequence, time, kind, subject, message, generation, data FROM events"
-        " WHERE sequence>? ORDER BY sequence LIMIT ?",
-        (after, limit or -1),
-    )
+def _table() -> Table[StoredEvent]:
+    from holdfast.state.rows import INTEGER, MOMENT, TEXT, Table  # as above
+
+    types = {
+        "sequence": INTEGER,
+        "time": MOMENT,
+        "kind": TEXT,
+        "subject": TEXT,
+        "message": TEXT,
+        "generation": INTEGER,
+        "data": TEXT,
+    }
+    return Table("events", types, _decode, lambda row: f"event {row[0]}")
 
 
 def _decode(row: Row) -> StoredEvent:

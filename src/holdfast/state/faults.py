@@ -40,6 +40,13 @@ def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
     return LedgerError(f"{said}. {advice}")
 
 
+def unspeakable(error: Exception, path: Path, tried: str) -> LedgerError:
+    said = f"{path}: could not {tried}: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        return LedgerError(f"{said}. The ledger is damaged. {restore(path)}")
+    return LedgerError(f"{said}. The ledger is as it was before.")
+
+
 def from_system(error: OSError, path: Path, tried: str) -> LedgerError:
     said = error.strerror or str(error)
     return LedgerError(

@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, replace
 from holdfast.errors import LedgerError, Refused
 from holdfast.state import defaults, faults
 from holdfast.state.database import Database, Row
+from holdfast.state.rows import BLOB, INTEGER, MOMENT, MOMENT_OR_NONE, TEXT, Table
 
 APPLYING = "applying"
 OUTCOMES = ("converged", "partial", "failed")
@@ -117,27 +118,14 @@ def finish(database: Database, number: int, outcome: str, clock: Callable[[], fl
 
 def read(database: Database, limit: int) -> list[Generation]:
     """The newest first; all of them where limit is 0."""
-    rows = database.query(
-        "SELECT number, state, created, finished FROM generations ORDER BY number DESC LIMIT ?",
-        (limit or -1,),
-    )
-    found = []
-    for number, state, created, finished in rows:
-        if state not in _STATES:
-            raise faults.undecodable(
-                database.path, f"generation {number}", f"state {state!r} is not known"
-            )
-        files = database.query(
-            "SELECT path, sha256, size FROM generation_files JOIN contents USING (sha256)"
-            " WHERE generation=? ORDER BY path",
-            (number,),
+    found = _TABLE.read(database, "ORDER BY number DESC LIMIT ?", (limit or -1,))
+    return [
+        replace(
+            one,
+            files=tuple(_FILES.read(database, "WHERE generation=? ORDER BY path", (one.number,))),
         )
-        found.append(
-            Generation(
-                number, state, created, finished, tuple(GenerationFile(*file) for file in files)
-            )
-        )
-    return found
+        for one in found
+    ]
 
 
 def files(database: Database, number: int) -> dict[str, bytes]:
@@ -146,23 +134,12 @@ def files(database: Database, number: int) -> dict[str, bytes]:
         raise Refused(
             f"there is no generation {number}; the last {defaults.KEEP_GENERATIONS} are kept"
         )
-    rows = database.query(
-        "SELECT path, sha256, compressed FROM generation_files JOIN contents USING (sha256)"
-        " WHERE generation=? ORDER BY path",
-        (number,),
-    )
-    return {path: _unpack(database, sha256, compressed) for path, sha256, compressed in rows}
+    return dict(_STORED.read(database, "WHERE generation=? ORDER BY path", (number,)))
 
 
 def problems(database: Database) -> Iterator[str]:
-    for sha256, compressed in database.query("SELECT sha256, compressed FROM contents"):
-        try:
-            _unpack(database, sha256, compressed)
-        except LedgerError:
-            yield f"content {sha256[:16]}: it does not have the digest it was stored under"
-    for number, state in database.query("SELECT number, state FROM generations"):
-        if state not in _STATES:
-            yield f"generation {number}: state {state!r} is not known"
+    for table in (_CONTENTS, _TABLE, _FILES):
+        yield from table.problems(database)
 
 
 def prune(database: Database, newest: int) -> None:
@@ -190,12 +167,46 @@ def _by_path(given: Iterable[ConfigFile]) -> dict[str, bytes]:
     return contents
 
 
-def _unpack(database: Database, sha256: str, compressed: bytes) -> bytes:
+def _decode(row: Row) -> Generation:
+    number, state, created, finished = row
+    if state not in _STATES:
+        raise ValueError(f"state {state!r} is not known")
+    return Generation(number, state, created, finished, ())
+
+
+def _unpack(row: Row) -> tuple[str, bytes]:
+    name, sha256, size, compressed = row
     try:
-        content = zlib.decompress(compressed)
-    except zlib.error as error:
-        raise faults.undecodable(database.path, f"content {sha256[:16]}", str(error)) from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        wrong = "it does not have the digest it was stored under"
-        raise faults.undecodable(database.path, f"content {sha256[:16]}", wrong)
-    return content
+        # No more than it held: a few bytes may stand for gigabytes.
+        content = zlib.decompressobj().decompress(compressed, size + 1)
+    except zlib.error:
+        content = b""
+    if len(content) != size or hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError("it does not have the digest it was stored under")
+    return name, content
+
+
+def _content_named(row: Row) -> str:
+    return f"content {row[1][:16]}"
+
+
+_TABLE: Table[Generation] = Table(
+    "generations",
+    {"number": INTEGER, "state": TEXT, "created": MOMENT, "finished": MOMENT_OR_NONE},
+    _decode,
+    lambda row: f"generation {row[0]}",
+)
+_JOINED = "generation_files JOIN contents USING (sha256)"
+_FILES: Table[GenerationFile] = Table(
+    _JOINED,
+    {"path": TEXT, "sha256": TEXT, "size": INTEGER},
+    lambda row: GenerationFile(*row),
+    lambda row: f"file {row[0]}",
+)
+_PACKED = {"sha256": TEXT, "size": INTEGER, "compressed": BLOB}
+_STORED: Table[tuple[str, bytes]] = Table(
+    _JOINED, {"path": TEXT, **_PACKED}, _unpack, _content_named
+)
+_CONTENTS: Table[tuple[str, bytes]] = Table(
+    "contents", {"sha256 AS name": TEXT, **_PACKED}, _unpack, _content_named
+)

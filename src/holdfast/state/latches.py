@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from holdfast.config.part import RECORD
 from holdfast.dataclass import dataclass
-from holdfast.state.database import Database
+from holdfast.state.database import Database, Row
 from holdfast.state.generations import ConfigFile, Generation
+from holdfast.state.rows import INTEGER, MOMENT, TEXT, Table
 
 # What parts of other sources are stored as in a generation: no file of the operator's.
 DYNAMIC = RECORD
@@ -39,10 +40,8 @@ def _joined(digests: Iterable[tuple[str, str]]) -> str:
 
 
 def get(database: Database, digest: str) -> Latch | None:
-    rows = database.query(
-        "SELECT digest, generation, time, reason FROM latches WHERE digest=?", (digest,)
-    )
-    return Latch(*rows[0]) if rows else None
+    found = _table().read(database, "WHERE digest=?", (digest,))
+    return found[0] if found else None
 
 
 def exist(database: Database) -> bool:
@@ -51,8 +50,7 @@ def exist(database: Database) -> bool:
 
 
 def read(database: Database) -> list[Latch]:
-    rows = database.query("SELECT digest, generation, time, reason FROM latches ORDER BY digest")
-    return [Latch(*row) for row in rows]
+    return _table().read(database, "ORDER BY digest")
 
 
 def lift(database: Database, digest: str) -> None:
@@ -77,6 +75,16 @@ def restore(database: Database, latches: Iterable[Latch]) -> None:
 
 
 def problems(database: Database) -> Iterator[str]:
-    for latch in read(database):
-        if len(latch.digest) != 64:
-            yield f"latch of generation {latch.generation}: {latch.digest!r} is no digest"
+    yield from _table().problems(database)
+
+
+def _table() -> Table[Latch]:
+    types = {"digest": TEXT, "generation": INTEGER, "time": MOMENT, "reason": TEXT}
+    return Table("latches", types, _decode, lambda row: f"latch of generation {row[1]}")
+
+
+def _decode(row: Row) -> Latch:
+    latch = Latch(*row)
+    if len(latch.digest) != 64:
+        raise ValueError(f"{latch.digest!r} is no digest")
+    return latch

@@ -239,7 +239,7 @@ class Ledger:
     def tables(self) -> frozenset[int] | None:
         """The routing tables that routes of ours were ever written to."""
         found = self.note(notes.TABLES)
-        return frozenset(map(int, str(found).split())) if found is not None else None
+        return notes.tables_of(found) if found is not None else None
 
     def write_tables(self, tables: frozenset[int]) -> None:
         self.put_note(notes.TABLES, " ".join(map(str, sorted(tables))))

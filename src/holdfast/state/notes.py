@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from holdfast.state import faults, values
-from holdfast.state.database import Database
+from holdfast.state import values
+from holdfast.state.database import Database, Row
+from holdfast.state.rows import TEXT, Table
 from holdfast.state.values import JSON
 
 # Not exported: a ledger restored from an older export must look for routes in all tables again.
 TABLES = "route-tables"
+_TABLE_MAX = 0xFFFFFFFF
 
 
 def put(database: Database, name: str, value: JSON) -> None:
@@ -30,26 +32,34 @@ def restore(database: Database, notes: Mapping[str, JSON]) -> None:
 
 def get(database: Database, name: str) -> JSON:
     """None where there is no such note."""
-    rows = database.query("SELECT value FROM notes WHERE name=?", (name,))
-    return _decode(database, name, rows[0][0]) if rows else None
+    found = _table().read(database, "WHERE name=?", (name,))
+    return found[0][1] if found else None
 
 
 def read(database: Database) -> dict[str, JSON]:
-    rows = database.query("SELECT name, value FROM notes WHERE name != ? ORDER BY name", (TABLES,))
-    return {name: _decode(database, name, value) for name, value in rows}
+    return dict(_table().read(database, "WHERE name != ? ORDER BY name", (TABLES,)))
 
 
 def problems(database: Database) -> Iterator[str]:
-    for name, value in database.query("SELECT name, value FROM notes"):
-        try:
-            json.loads(value)
-        except ValueError as error:
-            yield f"note {name}: {error}"
+    yield from _table().problems(database)
 
 
-def _decode(database: Database, name: str, text: str) -> JSON:
-    try:
-        decoded: JSON = json.loads(text)
-    except ValueError as error:
-        raise faults.undecodable(database.path, f"note {name}", str(error)) from error
-    return decoded
+def _table() -> Table[tuple[str, JSON]]:
+    types = {"name": TEXT, "value": TEXT}
+    return Table("notes", types, _decode, lambda row: f"note {row[0]}")
+
+
+def _decode(row: Row) -> tuple[str, JSON]:
+    name, text = row
+    value: JSON = json.loads(text)
+    if name == TABLES:
+        tables_of(value)
+    return name, value
+
+
+def tables_of(value: JSON) -> frozenset[int]:
+    """What is noted under TABLES."""
+    found = frozenset(map(int, str(value).split()))
+    if not all(0 < table <= _TABLE_MAX for table in found):
+        raise ValueError(f"{value!r} are no routing tables")
+    return found

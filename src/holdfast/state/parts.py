@@ -6,10 +6,20 @@ import json
 from collections.abc import Iterable, Iterator
 
 from holdfast.config.part import Directive, Part, Target
-from holdfast.state import defaults, faults, values
+from holdfast.state import defaults, values
 from holdfast.state.database import Database, Row
+from holdfast.state.rows import INTEGER, MOMENT, MOMENT_OR_NONE, TEXT, Table
 
-_COLUMNS = "source, generation, observed, expires, digest, resources, directives, action_plans"
+_TYPES = {
+    "source": TEXT,
+    "generation": INTEGER,
+    "observed": MOMENT,
+    "expires": MOMENT_OR_NONE,
+    "digest": TEXT,
+    "resources": TEXT,
+    "directives": TEXT,
+    "action_plans": TEXT,
+}
 
 
 def put(database: Database, part: Part, keep: int) -> None:
@@ -67,55 +77,42 @@ def restore(database: Database, parts: Iterable[Part]) -> None:
 
 def read(database: Database, *, newest: bool) -> list[Part]:
     """By source, the newest generation of each first; with `newest`, that one alone."""
-    return [_decoded(database, row) for row in _rows(database, newest=newest)]
+    only = (
+        "WHERE generation=(SELECT max(generation) FROM parts others WHERE"
+        " others.source=parts.source) "
+        if newest
+        else ""
+    )
+    return _table().read(database, f"{only}ORDER BY source, generation DESC")
 
 
 def get(database: Database, source: str, generation: int) -> Part | None:
-    found = database.query(
-        f"SELECT {_COLUMNS} FROM parts WHERE source=? AND generation=?",  # noqa: S608 (constants only)
-        (source, generation),
-    )
-    return _decoded(database, found[0]) if found else None
+    found = _table().read(database, "WHERE source=? AND generation=?", (source, generation))
+    return found[0] if found else None
 
 
 def index(database: Database) -> tuple[tuple[str, int, float | None], ...]:
     """Source, generation and end of the newest part of each: enough to see that others hold."""
-    rows = database.query(
-        "SELECT source, max(generation), expires FROM parts GROUP BY source ORDER BY source"
-    )
-    return tuple((source, generation, expires) for source, generation, expires in rows)
+    types = {"source": TEXT, "max(generation)": INTEGER, "expires": MOMENT_OR_NONE}
+    ends: Table[tuple[str, int, float | None]] = Table("parts", types, _end, _named)
+    return tuple(ends.read(database, "GROUP BY source ORDER BY source"))
 
 
 def problems(database: Database) -> Iterator[str]:
-    for row in _rows(database, newest=False):
-        try:
-            _decode(row)
-        except ValueError as error:
-            yield f"{_name(row)}: {error}"
+    yield from _table().problems(database)
 
 
-def _name(row: Row) -> str:
+def _table() -> Table[Part]:
+    return Table("parts", _TYPES, _decode, _named)
+
+
+def _named(row: Row) -> str:
     return f"part {row[0]}#{row[1]}"
 
 
-def _rows(database: Database, *, newest: bool) -> list[Row]:
-    only = (
-        " WHERE generation=(SELECT max(generation) FROM parts others WHERE"
-        " others.source=parts.source)"
-        if newest
-        else ""
-    )
-    return database.query(
-        f"SELECT {_COLUMNS} FROM parts{only}"  # noqa: S608 (constants only)
-        " ORDER BY source, generation DESC"
-    )
-
-
-def _decoded(database: Database, row: Row) -> Part:
-    try:
-        return _decode(row)
-    except ValueError as error:
-        raise faults.undecodable(database.path, _name(row), str(error)) from error
+def _end(row: Row) -> tuple[str, int, float | None]:
+    source, generation, expires = row
+    return source, generation, expires
 
 
 def _decode(row: Row) -> Part:

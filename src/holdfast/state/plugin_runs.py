@@ -6,11 +6,22 @@ from collections.abc import Iterator
 
 from holdfast.dataclass import dataclass
 from holdfast.state import defaults
-from holdfast.state.database import Database
+from holdfast.state.database import Database, Row
+from holdfast.state.rows import INTEGER, INTEGER_OR_NONE, MOMENT, TEXT, Table
 
 STORED, UNCHANGED, FAILED = "stored", "unchanged", "failed"
 OUTCOMES = (STORED, UNCHANGED, FAILED)
-_COLUMNS = "plugin, trigger, started, seconds, outcome, generation, reason, stderr, number"
+_TYPES = {
+    "plugin": TEXT,
+    "trigger": TEXT,
+    "started": MOMENT,
+    "seconds": MOMENT,
+    "outcome": TEXT,
+    "generation": INTEGER_OR_NONE,
+    "reason": TEXT,
+    "stderr": TEXT,
+    "number": INTEGER,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +65,20 @@ def put(database: Database, run: PluginRun) -> None:
 
 def read(database: Database, plugin: str) -> list[PluginRun]:
     """The newest first; of all plugins where none is named."""
-    rows = database.query(
-        f"SELECT {_COLUMNS} FROM plugin_runs WHERE plugin=? OR ?=''"  # noqa: S608 (constants only)
-        " ORDER BY number DESC",
-        (plugin, plugin),
-    )
-    return [PluginRun(*row) for row in rows]
+    rest = "WHERE plugin=? OR ?='' ORDER BY number DESC"
+    return _table().read(database, rest, (plugin, plugin))
 
 
 def problems(database: Database) -> Iterator[str]:
-    for number, outcome in database.query("SELECT number, outcome FROM plugin_runs"):
-        if outcome not in OUTCOMES:
-            yield f"plugin run {number}: outcome {outcome!r} is not known"
+    yield from _table().problems(database)
+
+
+def _table() -> Table[PluginRun]:
+    return Table("plugin_runs", _TYPES, _decode, lambda row: f"plugin run {row[-1]}")
+
+
+def _decode(row: Row) -> PluginRun:
+    run = PluginRun(*row)
+    if run.outcome not in OUTCOMES:
+        raise ValueError(f"outcome {run.outcome!r} is not known")
+    return run

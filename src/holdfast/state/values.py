@@ -3,15 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.engine.artifact import Fields, Value
 
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 
+# A part may nest 32 deep, and stands a few levels inside of an export.
+_MOST_DEPTH = 48
 _SCALARS = frozenset((str, int, bool, type(None)))
 _decode = json.JSONDecoder().raw_decode
+
+
+def unstorable(value: Any) -> Iterator[tuple[str, str]]:
+    """What of a value read from JSON could not be stored and given back: where, and why."""
+    left: list[tuple[str, Any, int]] = [("", value, 0)]
+    while left:  # no recursion: it may be as deep as whoever wrote it likes
+        path, one, depth = left.pop()
+        if isinstance(one, str):
+            if not _whole(one):
+                yield path, "holds half of a character (a surrogate)"
+        elif isinstance(one, float) and not math.isfinite(one):
+            yield path, f"{one} is no number"
+        elif isinstance(one, dict | list) and depth >= _MOST_DEPTH:
+            yield path, f"is nested more than {_MOST_DEPTH} levels deep"
+        elif isinstance(one, dict):
+            if not all(map(_whole, one)):
+                yield path, "a name in it holds half of a character (a surrogate)"
+            inner = [(f"{path}.{name}".lstrip("."), item, depth + 1) for name, item in one.items()]
+            left += reversed(inner)
+        elif isinstance(one, list):
+            items = [(f"{path}[{at}]", item, depth + 1) for at, item in enumerate(one)]
+            left += reversed(items)
+
+
+def _whole(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def dump(value: object) -> str:

@@ -50,7 +50,7 @@ def list_lines(found: Mapping[str, Any], style: Style) -> Iterator[str]:
         )
         for one in actions
     ]
-    told = _table(_HEAD, rows, style)
+    told = _table(_HEAD, rows, style) if rows else iter(())
     if rows:
         yield next(told)
     for one, text in zip(actions, told, strict=True):
