@@ -3,6 +3,9 @@ what was in force before it stays so and is held to, also by a daemon that start
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -111,6 +114,9 @@ def test_a_fault_in_what_is_in_force(file: Path, root: Path, netns: Namespace) -
         drift_is_repaired(netns, daemon)
         assert "192.0.2.9" in netns.ip("neigh show")
         assert "10.2.0.0/16" in netns.ip("route show")
+        status = [sys.executable, "-m", "tests.agent.faulty", "--root", str(root), "status"]
+        said = subprocess.run(status, env={**os.environ, **environment}, capture_output=True).stdout
+        assert b"what it asks for cannot be told" in said, said
         marker.unlink()
         put(file, document(GOOD).encode())
         until(lambda: "10.2.0.0/16" not in netns.ip("route show"), "the next file is applied")

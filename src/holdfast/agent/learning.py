@@ -92,13 +92,8 @@ class Learning:
         known = self._compiled
         if known is not None and known[0] is router and known[1] == facts:
             return known[2]
-        root = str(self.paths.root).rstrip("/")
-        try:
-            desired = compile_router(router, facts, root)
-        except Exception:
-            if not in_force:
-                raise
-            return compile_others(router, facts, root, _fault)
+        work = compile_in_force if in_force else compile_router
+        desired = work(router, facts, str(self.paths.root).rstrip("/"))
         self._compiled = router, facts, desired
         return desired
 
@@ -115,6 +110,14 @@ class Learning:
             health.write_verdicts(self.paths, self._checks.verdicts)
         except OSError as error:
             self.say(f"verdicts were not written for other commands: {error}")
+
+
+def compile_in_force(router: Router, facts: Facts, root: str) -> Desired:
+    """Of what is held to already: a fault in the code of one kind leaves the others be."""
+    try:
+        return compile_router(router, facts, root)
+    except Exception:  # of whatever kind, and told of each resource that it concerns
+        return compile_others(router, facts, root, _fault)
 
 
 def _fault(error: Exception) -> str:

@@ -19,6 +19,7 @@ from holdfast.agent.confirm import window as confirm
 from holdfast.agent.confirm.asked import asking
 from holdfast.agent.confirm.going_back import Back
 from holdfast.agent.following import changed
+from holdfast.agent.learning import compile_in_force
 from holdfast.agent.load import Loaded, of_router
 from holdfast.agent.passes import Done
 from holdfast.agent.phases import phases
@@ -34,7 +35,6 @@ from holdfast.dataclass import dataclass, replace
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
-from holdfast.resources.compile import compile_router
 from holdfast.resources.router import load_router
 from holdfast.state.ledger import Ledger
 
@@ -236,7 +236,7 @@ class RouterAnswers(Answers):
     def _loaded(self, daemon: DaemonStatus) -> Loaded:
         effective, facts = self.in_force(daemon), daemon.facts
         router, root = effective.router, str(self.paths.root).rstrip("/")
-        desired = compile_router(router, facts, root)
+        desired = compile_in_force(router, facts, root)
         return Loaded(self.loop.file, router, root, facts, desired, effective, daemon.unloaded)
 
 
