@@ -33,7 +33,6 @@ def scene(
     "line",
     [
         "198.51.100.0/24 via 192.0.2.2 dev wan",
-        "198.51.100.0/24 via 192.0.2.2",  # the link is the kernel's choice
         "198.51.100.0/24 dev wan",
         "198.51.100.0/24 via 192.0.2.2 dev wan metric 50 mtu 1400 src 192.0.2.1",
         "198.51.100.0/24 nexthop via 192.0.2.2 dev wan nexthop via 192.0.2.3 dev wan weight 3",

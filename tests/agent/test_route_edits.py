@@ -133,10 +133,10 @@ def test_facts_are_not_learned_again_for_an_edit(
     running.write("router.yaml", document(RESOURCES | check))
     asked = 0
 
-    def counted(paths: Paths, lookups: tuple[Lookup, ...]) -> Facts:
+    def counted(paths: Paths, lookups: tuple[Lookup, ...], gateways: learning.Gateways) -> Facts:
         nonlocal asked
         asked += 1
-        return read_facts(paths, lookups)
+        return read_facts(paths, lookups, gateways)
 
     monkeypatch.setattr(learning, "read_facts", counted)
 

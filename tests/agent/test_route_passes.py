@@ -11,12 +11,15 @@ import pytest
 from holdfast.agent.gathered import Gathered
 from holdfast.agent.passes import Done, Reconciler
 from holdfast.agent.watch.hint import Hint
+from holdfast.engine.intent import Desired
 from holdfast.engine.narrow import Touched
 from holdfast.engine.plan import Plan
 from holdfast.errors import Refused
+from holdfast.host.facts.read import read_facts
 from holdfast.host.netlink.route_told import RouteListener
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
+from holdfast.resources.questions import gateways
 from holdfast.resources.router import Router, load_router
 from holdfast.state.ledger import Ledger
 from tests.namespace import Namespace
@@ -55,12 +58,15 @@ class Scene:
         self.router = load_router(file, self.paths.root, again=self.router)
         return self.router
 
+    def compiled(self, router: Router) -> Desired:
+        return compile_router(router, read_facts(self.paths, (), gateways(router)))
+
     def full(self, router: Router) -> Done:
-        return self.reconciler.full(router, compile_router(router), self._gathered())
+        return self.reconciler.full(router, self.compiled(router), self._gathered())
 
     def routes(self, router: Router, refusal: str = "") -> Done | None:
         return self.reconciler.routes(
-            router, compile_router(router), self._gathered(), guard=lambda _plan: refusal
+            router, self.compiled(router), self._gathered(), guard=lambda _plan: refusal
         )
 
     def narrow(self) -> Done | None:
@@ -207,7 +213,7 @@ def test_a_route_that_cannot_be_made_is_tried_again_alone(
     config = CONFIG.replace(", interface: wan", interface)
     now = 1000.0
     scene.reconciler.clock = lambda: now
-    first = scene.full(scene.load([*LINES, "10.200.0.0/16 via 203.0.113.1"], config))
+    first = scene.full(scene.load([*LINES, "10.200.0.0/16 via 203.0.113.1 dev wan"], config))
     assert "create-failed" in [event.kind for event in first.events]
     monkeypatch.setattr(Reconciler, "full", lambda *_arguments, **_options: pytest.fail("full"))
 
@@ -234,6 +240,35 @@ def test_a_route_that_cannot_be_made_is_tried_again_alone(
     scene.netns.ip("addr add 203.0.113.2/24 dev wan")
     done = again()
     assert done.report.after.changes == ()
+    assert "10.200.0.0/16" in scene.there()
+
+
+def test_a_route_that_waits_for_its_link_is_in_nobodys_way(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No link has its gateway, though a default route leads there."""
+    scene.netns.veth("ppp0", "farp")
+    scene.netns.ip("route add default dev ppp0")
+    lines = [*LINES, "10.200.0.0/16 via 203.0.113.1"]
+    first = scene.full(scene.load(lines))
+    assert [event.kind for event in first.events] == ["created"]
+    (held,) = first.report.after.pending
+    assert held.reason.startswith("waits for the link of gateway 203.0.113.1")
+    assert "10.200.0.0/16" not in scene.there()
+    with monkeypatch.context() as patch:
+        patch.setattr(Reconciler, "full", lambda *_arguments, **_options: pytest.fail("full"))
+        scene.ip("route del 10.0.7.0/24")
+        done = scene.narrow()
+        assert done is not None
+        assert [event.kind for event in done.events] == ["repaired"]
+        assert done.report.after.pending == (held,)
+        router = scene.load([*lines, "198.51.100.0/24"])
+        done = scene.routes(router)
+        assert done is not None
+        assert done.report.after.pending == (held,)
+    scene.netns.ip("addr add 203.0.113.2/24 dev wan")
+    done = scene.full(router)
+    assert done.report.converged and not done.report.after.pending
     assert "10.200.0.0/16" in scene.there()
 
 
@@ -321,7 +356,7 @@ def test_a_plan_is_made_for_what_was_asked_about(scene: Scene) -> None:
         return ""
 
     router = scene.load(LINES[1:])
-    scene.reconciler.routes(router, compile_router(router), Gathered(), guard=guard)
+    scene.reconciler.routes(router, scene.compiled(router), Gathered(), guard=guard)
     (plan,) = seen
     assert [op.verb.value for op in plan.changes] == ["delete"]
     assert sum(op.count for op in plan.operations if op.verb.value == "keep") == 99

@@ -45,6 +45,8 @@ def _intent(intent: Intent | BulkIntent, artifact: Artifact, action: str) -> Ite
         yield "    " + ", ".join(f"{name}={value!r}" for name, value in artifact.fields.items())
     if artifact.payload:
         yield f"    payload {artifact.payload!r}"
+    if isinstance(intent, BulkIntent) and intent.lacks:
+        yield f"    {intent.lacks}"
     if intent.requires:
         yield "    requires " + ", ".join(map(str, intent.requires))
 

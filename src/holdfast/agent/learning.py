@@ -19,12 +19,14 @@ from holdfast.host.facts.verdicts import read_verdicts
 from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.compile import compile_others, compile_router
-from holdfast.resources.facts import NOTHING_KNOWN, Facts, Verdict
+from holdfast.resources.facts import NOTHING_KNOWN, Address, Facts, Verdict
 from holdfast.resources.policy.health_target import target
-from holdfast.resources.questions import lookups
+from holdfast.resources.questions import gateways, lookups
 from holdfast.resources.router import Router
 from holdfast.resources.site import Site, site_of
 from holdfast.state.events import Event
+
+Gateways = frozenset[tuple[int, Address]]  # with a routing table
 
 
 @dataclass(slots=True)
@@ -38,7 +40,12 @@ class Learning:
     _checks: HealthChecks = field(init=False)
     _checked: Router | None = None  # the one whose health checks are under way
     _site: Site = field(default_factory=Site)
-    _known: tuple[frozenset[str], Facts] = (frozenset(), NOTHING_KNOWN)  # for which kinds
+    # For which kinds and gateways.
+    _known: tuple[tuple[frozenset[str], Gateways], Facts] = (
+        (frozenset(), frozenset()),
+        NOTHING_KNOWN,
+    )
+    _asked: tuple[Router, Gateways] | None = None  # which ones a configuration needs to know of
     _compiled: tuple[Router, Facts, Desired] | None = None
 
     def __post_init__(self) -> None:
@@ -56,12 +63,16 @@ class Learning:
         loop = asyncio.get_running_loop()
         kinds = {resource.kind for resource in router.resources}
         asking = frozenset(kinds & (registry.FACT_KINDS | {"HealthCheck"}))
+        if self._asked is None or self._asked[0] is not router:
+            asked = await loop.run_in_executor(self.thread, gateways, router)
+            self._asked = router, asked
+        about = asking, self._asked[1]
         facts = NOTHING_KNOWN
-        if asking and self._known[0] == asking and not again:
+        if any(about) and self._known[0] == about and not again:
             facts = self._known[1]
-        elif asking:
-            facts = await loop.run_in_executor(self.thread, read_facts, self.paths, ())
-        self._known = asking, facts
+        elif any(about):
+            facts = await loop.run_in_executor(self.thread, read_facts, self.paths, (), about[1])
+        self._known = about, facts
         facts = replace(facts, answers=self.names.answers, verdicts=self._checks.verdicts)
         if "HealthCheck" in kinds:
             self._site = await loop.run_in_executor(self.thread, site_of, router.resources, facts)

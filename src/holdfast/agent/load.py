@@ -19,6 +19,7 @@ from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
+from holdfast.resources.questions import gateways, lookups
 from holdfast.resources.router import Router, load_router
 
 if TYPE_CHECKING:  # most configurations have one source
@@ -119,9 +120,10 @@ def _stored(paths: Paths) -> Stored | None:
 
 
 def _learn(paths: Paths, router: Router) -> Facts:
-    if not registry.FACT_KINDS.intersection(resource.kind for resource in router.resources):
+    asked = gateways(router)
+    kinds = registry.FACT_KINDS.intersection(resource.kind for resource in router.resources)
+    if not kinds and not asked:
         return NOTHING_KNOWN
     from holdfast.host.facts.read import read_facts  # many configurations need none
-    from holdfast.resources.questions import lookups
 
-    return read_facts(paths, lookups(router))
+    return read_facts(paths, lookups(router), asked)

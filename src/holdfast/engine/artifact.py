@@ -90,6 +90,8 @@ class BulkKind:
     scope: Callable[[Any], bytes]  # template -> the shared part of the identity
     expand: Callable[[Any, bytes], Artifact]  # template, key -> one artifact
     identify: Callable[[Fields], tuple[bytes, bytes]]  # fields of an artifact -> scope, key
+    # Why nothing can be made on something that it requires, as that is; empty if it can.
+    unfit: Callable[[Key, Fields], str] = lambda _key, _fields: ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.dataclass import replace
 from holdfast.engine import contradictions, decide, diff, ownership, risk
-from holdfast.engine.artifact import ArtifactKind, Batch, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.contradictions import Contested
 from holdfast.engine.draft import Draft, Wanted
@@ -95,9 +95,11 @@ def _missing(
     draft: Draft,
 ) -> None:
     scope = intent.batch.scope
-    waits = draft.waits_for(intent.requires)
+    waits = intent.lacks or draft.waits_for(intent.requires) or _unfit(intent, draft)
     if waits:
-        draft.hold(intent, waits)
+        # A fact may be lacking for a mistake in the file: that is no success.
+        required = bool(intent.lacks)
+        draft.pending.append(Held(intent.owner, intent.origin, waits, required=required))
         for key in keys:  # what stands in their place now is no orphan
             extras.take(scope, key)
         return
@@ -127,6 +129,27 @@ def _missing(
                 requires=intent.requires,
             )
         )
+
+
+def _unfit(intent: BulkIntent, draft: Draft) -> str:
+    """What it requires and is there, but not so that anything can be made on it."""
+    for key in intent.requires:
+        if key not in draft.unfit:
+            draft.unfit[key] = _why_unfit(intent.batch.kind, key, draft)
+        if draft.unfit[key]:
+            return f"waits for {key}: {draft.unfit[key]}"
+    return ""
+
+
+def _why_unfit(kind: ArtifactKind, key: Key, draft: Draft) -> str:
+    """By what was seen of it, and what this plan makes of that."""
+    seen = draft.observed.sightings.get(key, ())
+    if not seen or not kind.packing.unfit(key, seen[0].artifact.fields):
+        return ""
+    changes = (op.subject for op in draft.operations if op.verb.changes_host)
+    made = [one.fields for one in changes if isinstance(one, Artifact) and one.key == key]
+    fields = {**seen[0].artifact.fields, **(made[0] if made else {})}
+    return kind.packing.unfit(key, fields)
 
 
 def _changed(

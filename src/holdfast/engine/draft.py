@@ -31,6 +31,7 @@ class Draft:
     blocked: list[Held] = field(default_factory=list)
     missing: dict[Key, str] = field(default_factory=dict)  # what others may wait for, and why
     created: set[Key] = field(default_factory=set)  # what this plan makes
+    unfit: dict[Key, str] = field(default_factory=dict)  # why nothing can be made on it, if so
     _foreign: dict[str, list[Sighting]] = field(default_factory=dict)
     _keeping: dict[str, Waiting] = field(default_factory=dict)  # by owner
 

@@ -33,6 +33,10 @@ class BulkIntent:
     batch: Batch
     origin: str
     requires: tuple[Key, ...] = ()
+    # A fact about them that is not known yet, "waits for …": where they are is known, what they
+    # are is not. None is made or changed until it is, what is in their place stays, and no pass
+    # has converged.
+    lacks: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,9 @@ class Facts:
     addresses: Mapping[str, tuple[LinkAddress, ...]] = field(default_factory=dict)
     # The default gateway of a family (4 or 6) that the kernel has learned over a link.
     gateways: Mapping[tuple[str, int], Address] = field(default_factory=dict)
+    # Links that have a gateway in a network of theirs, by a routing table and the gateway: the one
+    # that the kernel would take first. Of gateways that were asked for.
+    on_link: Mapping[tuple[int, Address], tuple[str, ...]] = field(default_factory=dict)
     mtus: Mapping[str, int] = field(default_factory=dict)
     macs: Mapping[str, str] = field(default_factory=dict)  # of Ethernet links
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)  # by name of the HealthCheck

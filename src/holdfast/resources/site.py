@@ -13,6 +13,7 @@ from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.resource import Resource
 
 if TYPE_CHECKING:
+    from holdfast.resources.routes.gateway_links import OnLink
     from holdfast.resources.values import Address, Interface
 
 # Kinds that stand for a link, and may be named wherever an interface is asked for.
@@ -36,6 +37,10 @@ class Site:
     hosts: dict[Address, list[tuple[str, Key]]] = field(default_factory=dict)
     # Kernel name -> table of the VRF it is, or is a member of.
     vrf_tables: dict[str, int] = field(default_factory=dict)
+    # Made by `routes.gateway_links` once they are asked for: what is declared to be on links, by
+    # routing table; and the links of gateways, by gateway and table.
+    on_link: dict[int, OnLink] = field(default_factory=dict)
+    gateways: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def of(self, *kinds: str) -> list[Resource]:
         """All resources of these kinds, kind by kind."""

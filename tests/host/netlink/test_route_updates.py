@@ -39,7 +39,10 @@ CHANGES = {
         template(4, metric=9, table=300, nexthops=VIA),
         template(4, metric=9, table=300, mtu=1400, nexthops=VIA),
     ),
-    "no-dev": (template(4, nexthops=VIA), template(4, nexthops=(Nexthop("10.1.0.9"),))),
+    "other-link": (
+        template(4, nexthops=(Nexthop("10.0.0.9", "v1", onlink=True),)),
+        template(4, nexthops=VIA),
+    ),
 }
 
 
@@ -169,7 +172,6 @@ CHANGES6 = {
     "to-blackhole": (template(6, nexthops=(A, B)), template(6, kind="blackhole")),
     "from-blackhole": (template(6, kind="blackhole"), template(6, nexthops=(A, B))),
     "type": (template(6, kind="blackhole"), template(6, kind="unreachable")),
-    "no-dev": (template(6, nexthops=(A,)), template(6, nexthops=(Nexthop("fd01::9"),))),
     "metric": (
         template(6, metric=9, table=300, nexthops=(A,)),
         template(6, metric=9, table=300, nexthops=(A, B)),

@@ -52,8 +52,6 @@ SHAPES = {
     "ecmp-via-inet6": template(
         4, nexthops=(Nexthop("fe80::9", "v0", 2), Nexthop("10.1.0.9", "v1"))
     ),
-    "no-dev": template(4, nexthops=(Nexthop("10.0.0.9"),)),
-    "ecmp-no-dev": template(4, nexthops=(Nexthop("10.0.0.9"), Nexthop("10.1.0.9", weight=2))),
     "gateway6": template(6, nexthops=VIA6),
     "device-only6": template(6, nexthops=(Nexthop(dev="v0"),)),
     "link-local6": template(6, nexthops=(Nexthop("fe80::9", "v0"),)),
@@ -71,8 +69,6 @@ SHAPES = {
     ),
     "high-table6": template(6, table=70000, metric=42, nexthops=VIA6),
     "onlink6": template(6, nexthops=(Nexthop("2001:db8:ffff::9", "v0", onlink=True),)),
-    "no-dev6": template(6, nexthops=(Nexthop("fd00::9"),)),
-    "ecmp-no-dev6": template(6, nexthops=(Nexthop("fd00::9"), Nexthop("fd01::9", weight=2))),
 }
 PREFIXES = {
     4: ("0.0.0.0/0", "198.51.100.0/24", "203.0.113.128/25", "192.0.2.7/32"),
@@ -160,20 +156,18 @@ def test_a_link_made_after_the_observation_is_used(bench: Bench) -> None:
     assert bench.is_there(shared, "198.51.100.0/24")
 
 
-@pytest.mark.parametrize(
-    "nexthop", [Nexthop("192.0.2.1"), Nexthop("fe80::9"), Nexthop("2001:db8::1")]
-)
-def test_a_gateway_that_is_not_on_link_packs_to_nothing(bench: Bench, nexthop: Nexthop) -> None:
-    bench.netns.ip("route add 192.0.2.0/24 via 10.0.0.9")
+@pytest.mark.parametrize("nexthop", [Nexthop("10.0.0.9"), Nexthop("fd00::9")])
+def test_the_link_of_a_gateway_is_never_left_to_the_kernel(bench: Bench, nexthop: Nexthop) -> None:
     family, prefix = (6, "2001:db8::/48") if ":" in nexthop.gateway else (4, "198.51.100.0/24")
     wanted = routes(template(family, nexthops=(nexthop,)), prefix)
     assert bench.observe(wanted).pack(wanted) is None
     result = bench.create(wanted)
-    assert "(E" in result.failures[0].error, "the kernel's own words"
+    assert "is not known" in result.failures[0].error
+    assert bench.tagged() == []
 
 
-def test_a_gateway_without_dev_is_found_again_after_its_address_is_gone(bench: Bench) -> None:
-    shared = template(4, nexthops=(Nexthop("10.9.0.9"),))
+def test_a_route_outlives_the_address_that_made_its_gateway_reachable(bench: Bench) -> None:
+    shared = template(4, nexthops=(Nexthop("10.9.0.9", "v0"),))
     bench.netns.ip("addr add 10.9.0.1/24 dev v0")
     assert bench.create(routes(shared, "198.51.100.0/24")).ok
     bench.netns.ip("addr del 10.9.0.1/24 dev v0")

@@ -24,7 +24,9 @@ TYPES = ("unicast", "blackhole", "unreachable", "prohibit")
 @dataclass(frozen=True, slots=True)
 class Nexthop:
     gateway: str = ""  # canonical address; an IPv6 gateway under an IPv4 route is fine
-    dev: str = ""  # "" leaves the choice to the kernel, by the gateway
+    # "": which link the gateway is behind is not known yet. Left to the kernel, it would be any
+    # that it has a way over at that moment, for as long as the route lives.
+    dev: str = ""
     weight: int = 1
     onlink: bool = False
 
@@ -195,8 +197,13 @@ def tables(subjects: Iterable[Artifact | Batch]) -> frozenset[int]:
     return frozenset(found)
 
 
+def unfit(key: Key, fields: Fields) -> str:
+    """The kernel takes no route over a link that is down, and drops those that are there."""
+    return "it is down" if key.kind == "link" and fields.get("up") is False else ""
+
+
 def matches(field: str, desired: Value, seen: Value) -> bool:
-    """A leg declared without `dev` takes the one the kernel chose for its gateway."""
+    """A claim of an earlier version may hold a leg without its link, which the kernel chose."""
     if field != "nexthops" or not isinstance(desired, tuple) or not isinstance(seen, tuple):
         return desired == seen
     return len(desired) == len(seen) and all(
@@ -234,5 +241,5 @@ ROUTE = ArtifactKind(
     after=("link", "address", "neighbour"),
     matches=matches,
     vital=vital,
-    bulk=BulkKind(scope=scope, expand=expand, identify=identify),
+    bulk=BulkKind(scope=scope, expand=expand, identify=identify, unfit=unfit),
 )

@@ -11,12 +11,14 @@ from holdfast.host.netlink.socket import NetlinkSocket
 RTM_GETLINK = 18
 IFLA_IFNAME, IFLA_EXT_MASK = 3, 29
 _SKIP_STATS = 1 << 3
+_UP = 1  # IFF_UP
 
 
 @dataclass(frozen=True, slots=True)
 class LinkNames:
     indexes: dict[str, int]
     names: dict[int, str]
+    down: frozenset[str] = frozenset()
 
 
 def dump_links(sock: NetlinkSocket) -> list[bytes]:
@@ -35,7 +37,10 @@ def name_now(index: int) -> str:
 
 def read_names(sock: NetlinkSocket) -> LinkNames:
     indexes: dict[str, int] = {}
+    down: set[str] = set()
     for body in dump_links(sock):
-        index = attributes.to_int(body[4:8])
-        indexes[attributes.to_text(attributes.parse(body, 16)[IFLA_IFNAME])] = index
-    return LinkNames(indexes, {index: name for name, index in indexes.items()})
+        name = attributes.to_text(attributes.parse(body, 16)[IFLA_IFNAME])
+        indexes[name] = attributes.to_int(body[4:8])
+        if not attributes.to_int(body[8:12]) & _UP:
+            down.add(name)
+    return LinkNames(indexes, {index: name for name, index in indexes.items()}, frozenset(down))

@@ -12,7 +12,6 @@ from holdfast.engine.kinds.route import ROUTE, RouteTemplate
 from holdfast.host.netlink.names import LinkNames, read_names
 from holdfast.host.netlink.route_decode import Reader, family_of, protocol_of, settle
 from holdfast.host.netlink.route_point import look_at
-from holdfast.host.netlink.route_read import Gateways
 from holdfast.host.netlink.route_shared import among
 from holdfast.host.netlink.route_sighting import RouteSighting
 from holdfast.host.netlink.route_told import Told, identity_of
@@ -127,7 +126,7 @@ class FewRoutes:
             self._links = read_names(self.sock)
         names = self._links
         reader = Reader(names.names)
-        return RouteSighting(self.tag, names.indexes, reader, Gateways(self.sock, names.names))
+        return RouteSighting(self.tag, names.indexes, reader)
 
     def _look(self, identity: bytes, likely: Iterable[bytes] = (), *, alone: bool) -> None:
         """alone: besides the one in effect there is none of ours. In IPv4 there may be one behind

@@ -13,7 +13,7 @@ from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.route_codec import Shape, created
 from holdfast.host.netlink.route_decode import Reader
 from holdfast.host.netlink.route_order import Wanted, same
-from holdfast.host.netlink.route_read import Gateways, legs_of
+from holdfast.host.netlink.route_read import legs_of
 
 
 @dataclass(slots=True)
@@ -23,7 +23,6 @@ class RouteSighting:
     tag: int
     indexes: Mapping[str, int]
     reader: Reader
-    gateways: Gateways
     foreign: dict[bytes, list[Sighting]] = field(default_factory=dict)
     impaired: dict[bytes, str] = field(default_factory=dict)
     exact: bool = False
@@ -87,19 +86,8 @@ class RouteSighting:
 
     def _shape(self, batch: Batch) -> Shape | None:
         shared: RouteTemplate = batch.template
-        legs = legs_of(shared, self.indexes, self._link_of)
+        legs = legs_of(shared, self.indexes)
         return None if isinstance(legs, str) else created(shared, legs, self.tag)
-
-    def _link_of(self, gateway: str) -> str:
-        """Routes outlive the address that made their gateway reachable; they still say its link."""
-        found = self.gateways.link(gateway)
-        if found:
-            return found
-        for shared in {self.reader.read(body)[0] for body in self.own}:
-            for nexthop in shared.nexthops:
-                if nexthop.gateway == gateway and nexthop.dev in self.indexes:
-                    return nexthop.dev
-        return ""
 
     def unpack(self, body: bytes) -> tuple[RouteTemplate, bytes]:
         return self.reader.read(body)

@@ -23,6 +23,7 @@ from holdfast.host.netlink.socket import NetlinkError
 # So many are made before their old ones are deleted: enough for the batches of the socket to
 # overlap, few enough for the two to stand side by side only for a moment.
 _CHUNK = 10_000
+_UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Update:
     old: RouteTemplate
     new: RouteTemplate
     protocol: int  # of the old ones; the new ones carry our tag
+    names: LinkNames
     old_legs: list[Leg] | None = None  # None: the old ones went with their link
     new_legs: list[Leg] = field(default_factory=list)
     failures: dict[bytes, Failure] = field(default_factory=dict)
@@ -40,7 +42,8 @@ class Update:
 
     def fail(self, key: bytes, error: NetlinkError) -> None:
         name = expand(self.new, key).key
-        self.failures[key] = Failure(name, error.text, error.errno == errno.EEXIST)
+        text = refusal(self.new, error, self.names)
+        self.failures[key] = Failure(name, text, error.errno == errno.EEXIST)
 
     def fail_all(self, why: str) -> None:
         self.failures = {key: Failure(expand(self.new, key).key, why) for key in self.keys}
@@ -63,7 +66,7 @@ def prepare(operation: Operation, tag: int, names: LinkNames) -> Update:
         new, key = template_of(subject)
         keys = [key]
     target = target_of(operation, tag)
-    update = Update(operation, keys, target.shared, new, target.protocol)
+    update = Update(operation, keys, target.shared, new, target.protocol, names)
     legs = legs_of(new, names.indexes)
     if isinstance(legs, str):
         update.fail_all(legs)
@@ -73,6 +76,22 @@ def prepare(operation: Operation, tag: int, names: LinkNames) -> Update:
     if not isinstance(old_legs, str):
         update.old_legs = _whole(target.shared, old_legs)
     return update
+
+
+def refusal(shared: RouteTemplate, error: NetlinkError, names: LinkNames) -> str:
+    """Why the kernel does not take routes: in its own words, of which `Nexthop has invalid gateway`
+    says not much."""
+    if error.errno not in _UNREACHABLE:
+        return error.text
+    hops = shared.nexthops
+    why = [f"{hop.dev} is down" for hop in hops if hop.dev in names.down] or [
+        f"nothing on {hop.dev} leads to {hop.gateway}"
+        for hop in hops
+        if hop.gateway and not hop.onlink
+    ]
+    if len(hops) > 1:  # which of them it is, is not said
+        return f"{error.text}; for one of its nexthops {' or '.join(dict.fromkeys(why))}"
+    return "; ".join((error.text, *why))
 
 
 def _whole(shared: RouteTemplate, legs: list[Leg]) -> list[Leg]:

@@ -24,10 +24,10 @@ from holdfast.host.netlink.route_holders import (
     find_holders,
     find_routes_to,
 )
-from holdfast.host.netlink.route_read import Gateways, dump_runs, legs_of
+from holdfast.host.netlink.route_read import dump_runs, legs_of
 from holdfast.host.netlink.route_shared import FOREIGN_NEXTHOPS, SharedRoutes
 from holdfast.host.netlink.route_sighting import RouteSighting
-from holdfast.host.netlink.route_update import prepare
+from holdfast.host.netlink.route_update import prepare, refusal
 from holdfast.host.netlink.route_update4 import update_aliases
 from holdfast.host.netlink.route_update6 import update_legs
 from holdfast.host.netlink.socket import (
@@ -55,7 +55,7 @@ class RouteDriver:
     def observe(self, scope: Scope) -> Observed:
         names = read_names(self._sock)
         reader = Reader(names.names)
-        seen = RouteSighting(self._tag, names.indexes, reader, Gateways(self._sock, names.names))
+        seen = RouteSighting(self._tag, names.indexes, reader)
         if scope.destinations:
             find_routes_to(self._sock, scope.destinations, seen)
             return Observed(bulk={ROUTE.name: seen})
@@ -118,7 +118,9 @@ class RouteDriver:
         progress: Callable[[int], None],
     ) -> list[Result]:
         if verb is Verb.CREATE:
-            return [self._create(operation, names, progress) for operation in operations]
+            # A gateway is taken only once something leads to it, which may be one of them.
+            along = sorted(operations, key=_has_gateway)
+            return [self._create(operation, names, progress) for operation in along]
         if verb is Verb.DELETE:
             return delete_routes(self._sock, self._tag, names, operations, progress)
         return self._update(operations, names, progress)
@@ -151,7 +153,11 @@ class RouteDriver:
             again = [Request(RTM_NEWROUTE, CREATE | EXCL, body) for body in bodies]
             failed = {left[at]: error for at, error in self._sock.transact(again).items()}
         failures = tuple(
-            Failure(expand(shared, keys[index]).key, error.text, error.errno == errno.EEXIST)
+            Failure(
+                expand(shared, keys[index]).key,
+                refusal(shared, error, names),
+                error.errno == errno.EEXIST,
+            )
             for index, error in sorted(failed.items())
         )
         return Result(operation, len(keys) - len(failures), failures)
@@ -162,6 +168,11 @@ def _contents(subject: Artifact | Batch) -> tuple[RouteTemplate, Sequence[bytes]
         return subject.template, subject.keys
     shared, key = template_of(subject)
     return shared, [key]
+
+
+def _has_gateway(operation: Operation) -> bool:
+    shared, _ = _contents(operation.subject)
+    return any(nexthop.gateway for nexthop in shared.nexthops)
 
 
 def _failed(operation: Operation, why: str) -> Result:

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from holdfast.dataclass import replace
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
+from holdfast.resources.routes.gateway_links import link_of
 from holdfast.resources.site import Site
 
 
@@ -65,13 +66,27 @@ def _nexthop_faults(nexthop: Nexthop, family: int, several: bool) -> Iterator[tu
 
 
 def resolve(template: RouteTemplate, site: Site) -> RouteTemplate:
-    if not any(nexthop.dev in site.ifnames for nexthop in template.nexthops):
+    """With the kernel's name of the link of every nexthop, as far as they are known (`lacks`)."""
+    hops = template.nexthops
+    if all(hop.dev and hop.dev not in site.ifnames for hop in hops):
         return template
-    return replace(
-        template,
-        nexthops=tuple(
-            replace(nexthop, dev=site.device(nexthop.dev)) for nexthop in template.nexthops
-        ),
+    return replace(template, nexthops=tuple(_resolved(hop, template.table, site) for hop in hops))
+
+
+def _resolved(nexthop: Nexthop, table: int, site: Site) -> Nexthop:
+    dev = site.device(nexthop.dev) if nexthop.dev else link_of(nexthop.gateway, table, site)
+    return replace(nexthop, dev=dev) if dev != nexthop.dev else nexthop
+
+
+def lacks(resolved: RouteTemplate) -> str:
+    """What is to be known before such routes can be made; empty if all is."""
+    unknown = [hop.gateway for hop in resolved.nexthops if not hop.dev]
+    if not unknown:
+        return ""
+    which = f"gateway{'s' if len(unknown) > 1 else ''} {' and '.join(unknown)}"
+    return (
+        f"waits for the link of {which}: no network on any link holds it, and a default route does"
+        " not tell; name the interface where it is known"
     )
 
 

@@ -33,7 +33,11 @@ WEIGHT_MAX = 256
 
 class Leg(Spec):
     gateway: Address | None = optional(address(), "the next router")
-    interface: str = optional(reference(*LINK_KINDS), "the interface to it", default="")
+    interface: str = optional(
+        reference(*LINK_KINDS),
+        "the interface to it; where none is given, the one that has it in a network",
+        default="",
+    )
     weight: int = optional(integer(1, WEIGHT_MAX), "share of the traffic", default=1)
     onlink: bool = optional(
         flag(), "the gateway is on the link although no address says so", default=False
@@ -41,7 +45,9 @@ class Leg(Spec):
 
 
 _GATEWAY = "the next router; an IPv4 route may have an IPv6 one"
-_INTERFACE = "the interface to send through"
+_INTERFACE = (
+    "the interface to send through; where none is given, the one that has the gateway in a network"
+)
 _NEXTHOPS = "two or more nexthops to spread traffic over, instead of gateway and interface"
 _TYPE = "anything but `unicast` leads nowhere, and says so or not"
 _TABLE = "routing table"
@@ -126,6 +132,7 @@ def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
         routes.batch(resolved, [key]),
         resource.place,
         nexthops.requires(resolved, site),
+        nexthops.lacks(resolved),
     )
 
 

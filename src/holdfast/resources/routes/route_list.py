@@ -162,7 +162,7 @@ def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
     lines: RouteLines = resource.content
     resolved: Groups = {}
     for template, keys in lines.groups.items():
-        # Two spellings of one nexthop (resource name, kernel name) meet here.
+        # Two spellings of one nexthop (resource name, kernel name, none) meet here.
         target = nexthops.resolve(template, site)
         known = resolved.get(target)
         resolved[target] = keys if known is None else list(dict.fromkeys([*known, *keys]))
@@ -172,6 +172,7 @@ def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
             batch(template, keys),
             resource.place,
             nexthops.requires(template, site),
+            nexthops.lacks(template),
         )
 
 
@@ -194,7 +195,8 @@ KINDS = {
         "Any number of routes as one resource. A line is what `ip route add` takes: `PREFIX"
         " [via GATEWAY] [dev INTERFACE] [metric N] [table N] [mtu N] [src ADDRESS] [onlink]`,"
         " `blackhole PREFIX`, or `PREFIX nexthop via A dev B weight N nexthop via C …`. `dev` names"
-        " an Interface resource; where none has that name, it is the kernel's name of a link.",
+        " an Interface resource; where none has that name, it is the kernel's name of a link. A"
+        " gateway without `dev` is reached over the link that has it in a network.",
         ("route",),
         """\
 gateway: 192.0.2.254

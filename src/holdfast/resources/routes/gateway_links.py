@@ -1,0 +1,216 @@
+"""Which link a gateway is behind, for routes that do not name it.
+
+The kernel would take the link of whatever route leads to the gateway at the moment a route is
+added, a default route of another link included, and the route would stay there. So the link is
+told by what is declared, and the kernel is told which it is:
+
+1. what is declared to be on a link: static and delegated addresses, leases and PPP sessions of
+   declared clients, routes without a gateway. The longest prefix that holds the gateway says it.
+2. where none does: what the kernel has on links, whoever put it there. That is a fact (`on_link`),
+   and until it is known the route waits.
+
+A default route is no answer, nor is a half of one: everything is behind that.
+
+The table of a route comes first, as a VRF's has networks of its own; then the main table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address, ip_network
+
+from holdfast.dataclass import dataclass, field
+from holdfast.engine.intent import BulkIntent, Intent, Waiting
+from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.kinds.route import MAIN_TABLE, RouteTemplate, destination, pack_key
+from holdfast.resources import registry
+from holdfast.resources.facts import Address, Lease
+from holdfast.resources.resource import Resource
+from holdfast.resources.site import LINK_KINDS, Site, site_of
+from holdfast.resources.values import Network
+
+# 0.0.0.0/1 and 128.0.0.0/1 together are a default route that leaves another one in its place.
+LEAST_LENGTH = 2
+_ADDRESSES = ("IPv4StaticAddress", "IPv6StaticAddress")
+_ROUTES = ("IPv4Route", "IPv6Route")
+_LISTS = ("RouteList",)
+
+
+@dataclass(slots=True)
+class OnLink:
+    """What is declared to be on links, of one routing table."""
+
+    # Prefix as `pack_key` has it -> links, in the order declared.
+    prefixes: dict[bytes, list[str]] = field(default_factory=dict)
+    # Long lists of such prefixes, and the link of each.
+    lists: list[tuple[list[bytes], str]] = field(default_factory=list)
+
+    def add(self, network: Network, ifname: str) -> None:
+        key = pack_key(network.network_address.packed, network.prefixlen)
+        links = self.prefixes.setdefault(key, [])
+        if ifname not in links:
+            links.append(ifname)
+
+    def links(self, gateway: Address) -> list[str]:
+        """Those of the longest prefix that holds a gateway."""
+        if not self.prefixes and not self.lists:
+            return []
+        for key in around(gateway):
+            found = [*self.prefixes.get(key, ())]
+            found += [ifname for keys, ifname in self.lists if key in keys]
+            if found:
+                return list(dict.fromkeys(found))
+        return []
+
+
+def around(gateway: Address) -> Iterator[bytes]:
+    """The prefixes that hold a gateway and tell something, the longest first."""
+    number, bits = int(gateway), gateway.max_prefixlen
+    for length in range(bits, LEAST_LENGTH - 1, -1):
+        masked = number >> (bits - length) << (bits - length)
+        yield pack_key(masked.to_bytes(bits // 8, "big"), length)
+
+
+def link_of(gateway: str, table: int, site: Site) -> str:
+    """The kernel name of the link; "" while it is not known."""
+    known = site.gateways.get((gateway, table))
+    if known is None:
+        known = site.gateways[gateway, table] = _link_of(ip_address(gateway), table, site)
+    return known
+
+
+def _link_of(gateway: Address, table: int, site: Site) -> str:
+    links = _links(gateway, table, on_link(site))
+    if len(links) == 1:
+        return links[0]
+    facts = site.facts.on_link
+    seen = (*facts.get((table, gateway), ()), *facts.get((MAIN_TABLE, gateway), ()))
+    if not links:
+        return seen[0] if seen else ""
+    # Several links are declared to have the prefix: the kernel prefers one of them.
+    return next((ifname for ifname in seen if ifname in links), links[0])
+
+
+def undeclared(resources: Iterable[Resource]) -> frozenset[tuple[int, Address]]:
+    """What the kernel is to be asked: the gateways whose link static addresses do not tell, and
+    the routing tables that may. Of those that something else tells, the answer is not needed."""
+    resources = list(resources)
+    named = {one for resource in resources for one in _alone(resource)}
+    if not named:
+        return frozenset()
+    site = site_of(one for one in resources if one.kind in (*LINK_KINDS, *_ADDRESSES))
+    networks: dict[int, OnLink] = {}
+    for table, network, ifname in addressed(site):
+        networks.setdefault(table, OnLink()).add(network, ifname)
+    asked: set[tuple[int, Address]] = set()
+    for table, text in named:
+        gateway = ip_address(text)
+        if len(_links(gateway, table, networks)) != 1:
+            asked |= {(table, gateway), (MAIN_TABLE, gateway)}
+    return frozenset(asked)
+
+
+def _links(gateway: Address, table: int, networks: Mapping[int, OnLink]) -> list[str]:
+    """Those that are declared to have a gateway, for routes of a table."""
+    own = networks[table].links(gateway) if table in networks else []
+    return own or (networks[MAIN_TABLE].links(gateway) if MAIN_TABLE in networks else [])
+
+
+def _alone(resource: Resource) -> Iterator[tuple[int, str]]:
+    """The gateways that routes name without an interface, each with its table."""
+    if resource.kind in _ROUTES:
+        spec = resource.spec
+        if spec.gateway is not None and not spec.interface:
+            yield spec.table, str(spec.gateway)
+        for leg in spec.nexthops or ():
+            if leg.gateway is not None and not leg.interface:
+                yield spec.table, str(leg.gateway)
+    elif resource.kind in _LISTS:
+        for template in resource.content.groups:
+            for hop in template.nexthops:
+                if not hop.dev:
+                    yield template.table, hop.gateway
+
+
+def on_link(site: Site) -> dict[int, OnLink]:
+    """By routing table."""
+    if not site.on_link:
+        site.on_link[MAIN_TABLE] = OnLink()
+        for table, network, ifname in _declared(site):
+            if network.prefixlen >= LEAST_LENGTH:
+                site.on_link.setdefault(table, OnLink()).add(network, ifname)
+        for resource in site.of(*_LISTS):
+            for template, keys in resource.content.groups.items():
+                if ifname := _only_link(template, site):
+                    whole = site.on_link.setdefault(template.table, OnLink())
+                    whole.lists.append((keys, ifname))
+    return site.on_link
+
+
+def addressed(site: Site) -> Iterator[tuple[int, Network, str]]:
+    """The networks of static addresses: routing table, prefix, link."""
+    for resource in site.of(*_ADDRESSES):
+        ifname = site.ifnames.get(resource.spec.interface)
+        network: Network = resource.spec.address.network
+        # A gateway is never the address itself.
+        if ifname is not None and network.prefixlen < network.max_prefixlen:
+            yield site.vrf_tables.get(ifname, MAIN_TABLE), network, ifname
+
+
+def _declared(site: Site) -> Iterator[tuple[int, Network, str]]:
+    yield from addressed(site)
+    yield from _learned(site)
+    for resource in site.of(*_ROUTES):
+        spec = resource.spec
+        if spec.interface and spec.gateway is None and spec.nexthops is None:
+            yield spec.table, spec.destination, site.device(spec.interface)
+    for name in site.by_kind:
+        if name not in (*_ADDRESSES, *_ROUTES, *_LISTS):
+            kind = registry.kind(name)
+            if "address" in kind.emits or "route" in kind.emits:
+                for resource in site.of(name):
+                    for intent in kind.intents(resource, site):
+                        yield from _made(intent, site)
+
+
+def _learned(site: Site) -> Iterator[tuple[int, Network, str]]:
+    """What providers gave to links whose clients are declared."""
+    facts = site.facts
+    told = [
+        *((one.spec.interface, facts.leases4) for one in site.of("IPv4DHCPAddress")),
+        *((one.spec.interface, facts.leases6) for one in site.of("IPv6DHCPAddress")),
+        *((one.name, facts.sessions) for one in site.of("PPPoEInterface")),
+    ]
+    for name, leases in told:
+        ifname = site.ifname(name)
+        lease = leases.get(ifname)
+        if isinstance(lease, Lease):
+            table = site.vrf_tables.get(ifname, MAIN_TABLE)
+            yield from ((table, network, ifname) for network in _given(lease))
+
+
+def _given(lease: Lease) -> Iterator[Network]:
+    for one in lease.addresses:
+        if one.network.prefixlen < one.max_prefixlen:
+            yield one.network
+    if lease.gateway is not None:
+        yield ip_network(lease.gateway)
+
+
+def _made(intent: Intent | BulkIntent | Waiting, site: Site) -> Iterator[tuple[int, Network, str]]:
+    if isinstance(intent, BulkIntent):
+        ifname = _only_link(intent.batch.template, site)
+        for key in intent.batch.keys if ifname else ():
+            yield intent.batch.template.table, ip_network(destination(key)), ifname
+    elif isinstance(intent, Intent) and intent.artifact.key.kind == ADDRESS.name:
+        fields = intent.artifact.fields
+        network = ip_network(f"{fields['address']}/{fields['prefix_length']}", strict=False)
+        if network.prefixlen < network.max_prefixlen:
+            ifname = str(fields["dev"])
+            yield site.vrf_tables.get(ifname, MAIN_TABLE), network, ifname
+
+
+def _only_link(template: RouteTemplate, site: Site) -> str:
+    """The link of routes that lead to nothing but a link; "" of others."""
+    hops = template.nexthops
+    return site.device(hops[0].dev) if len(hops) == 1 and not hops[0].gateway else ""
