@@ -109,6 +109,7 @@ def _desired(found: YAML) -> Desired:
             route.batch(_template(one), _keys(one)),
             one.get("origin", ""),
             _requires(one),
+            one.get("lacks", ""),
         )
         for one in found.get("routes", ())
     ]

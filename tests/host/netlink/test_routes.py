@@ -16,7 +16,7 @@ from holdfast.engine.kinds.route import (
     pack_key,
     template,
 )
-from holdfast.engine.plan import Verb
+from holdfast.engine.plan import Operation, Verb
 from tests.host.netlink.route_bench import Bench, claim, key, route, routes
 from tests.namespace import Namespace
 
@@ -164,6 +164,26 @@ def test_the_link_of_a_gateway_is_never_left_to_the_kernel(bench: Bench, nexthop
     result = bench.create(wanted)
     assert "is not known" in result.failures[0].error
     assert bench.tagged() == []
+
+
+def test_what_leads_to_a_gateway_is_made_before_what_goes_by_it(bench: Bench) -> None:
+    far = template(4, nexthops=(Nexthop("203.0.113.9", "v0"),))
+    near = template(4, nexthops=(Nexthop(dev="v0"),))
+    wanted = routes(far, "198.51.100.0/24"), routes(near, "203.0.113.0/24")
+    made = [Operation(Verb.CREATE, one, ("Test/one",), "test") for one in wanted]
+    results = bench.driver.apply(made, lambda _count: None)
+    assert [result.failures for result in results] == [(), ()]
+    assert len(bench.tagged()) == 2
+
+
+def test_a_refusal_says_which_link_and_gateway_it_is_about(bench: Bench) -> None:
+    lost = routes(template(4, nexthops=(Nexthop("203.0.113.9", "v0"),)), "198.51.100.0/24")
+    (failure,) = bench.create(lost).failures
+    assert failure.error.endswith("; nothing on v0 leads to 203.0.113.9")
+    bench.netns.ip("link set v1 down")
+    down = routes(template(4, nexthops=(Nexthop("10.1.0.9", "v1"),)), "198.51.100.0/24")
+    (failure,) = bench.create(down).failures
+    assert failure.error.endswith("; v1 is down")
 
 
 def test_a_route_outlives_the_address_that_made_its_gateway_reachable(bench: Bench) -> None:
