@@ -41,6 +41,8 @@ class Site:
     # routing table; and the links of gateways, by gateway and table.
     on_link: dict[int, OnLink] = field(default_factory=dict)
     gateways: dict[tuple[str, int], str] = field(default_factory=dict)
+    # By `routes.nexthops`: the addresses that a gateway needs, by gateway and link.
+    covers: dict[tuple[str, str], tuple[Key, ...]] = field(default_factory=dict)
 
     def of(self, *kinds: str) -> list[Resource]:
         """All resources of these kinds, kind by kind."""

@@ -16,7 +16,7 @@ The table of a route comes first, as a VRF's has networks of its own; then the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 
 from holdfast.dataclass import dataclass, field
@@ -91,11 +91,10 @@ def _link_of(gateway: Address, table: int, site: Site) -> str:
     return next((ifname for ifname in seen if ifname in links), links[0])
 
 
-def undeclared(resources: Iterable[Resource]) -> frozenset[tuple[int, Address]]:
+def undeclared(resources: Sequence[Resource]) -> frozenset[tuple[int, Address]]:
     """What the kernel is to be asked: the gateways whose link static addresses do not tell, and
     the routing tables that may. Of those that something else tells, the answer is not needed."""
-    resources = list(resources)
-    named = {one for resource in resources for one in _alone(resource)}
+    named = _named_alone(resources)
     if not named:
         return frozenset()
     site = site_of(one for one in resources if one.kind in (*LINK_KINDS, *_ADDRESSES))
@@ -103,11 +102,30 @@ def undeclared(resources: Iterable[Resource]) -> frozenset[tuple[int, Address]]:
     for table, network, ifname in addressed(site):
         networks.setdefault(table, OnLink()).add(network, ifname)
     asked: set[tuple[int, Address]] = set()
-    for table, text in named:
-        gateway = ip_address(text)
+    for table, packed in named:
+        gateway = ip_address(packed)
         if len(_links(gateway, table, networks)) != 1:
             asked |= {(table, gateway), (MAIN_TABLE, gateway)}
     return frozenset(asked)
+
+
+def _named_alone(resources: Iterable[Resource]) -> set[tuple[int, bytes]]:
+    """The gateways that routes name without an interface, each with its table."""
+    found: set[tuple[int, bytes]] = set()
+    for resource in resources:
+        if resource.kind in _ROUTES:
+            spec = resource.spec
+            if spec.gateway is not None and not spec.interface:
+                found.add((spec.table, spec.gateway.packed))
+            for leg in spec.nexthops or ():
+                if leg.gateway is not None and not leg.interface:
+                    found.add((spec.table, leg.gateway.packed))
+        elif resource.kind in _LISTS:
+            for template in resource.content.groups:
+                for hop in template.nexthops:
+                    if not hop.dev:
+                        found.add((template.table, ip_address(hop.gateway).packed))
+    return found
 
 
 def _links(gateway: Address, table: int, networks: Mapping[int, OnLink]) -> list[str]:
