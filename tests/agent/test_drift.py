@@ -80,7 +80,10 @@ def test_it_is_said_who_did_what(file: Path, root: Path, netns: Namespace) -> No
     assert "nexthops changed by " in changed.message
     assert changed.data["owners"] == ["IPv4Route/two"]
     assert changed.data["fields"] == {
-        "nexthops": {"found": ["via 192.0.2.253 dev wan0"], "declared": ["via 192.0.2.254"]}
+        "nexthops": {
+            "found": ["via 192.0.2.253 dev wan0"],
+            "declared": ["via 192.0.2.254 dev wan0"],
+        }
     }
     writer = changed.data["writer"]
     assert isinstance(writer, dict)
@@ -246,7 +249,7 @@ def test_what_fails_is_tried_again_and_the_rest_goes_on(
     file: Path, root: Path, netns: Namespace
 ) -> None:
     """A gateway that is nowhere: the kernel refuses the route."""
-    bad = {"IPv4Route/bad": "{destination: 10.77.0.0/16, gateway: 10.78.0.1}"}
+    bad = {"IPv4Route/bad": "{destination: 10.77.0.0/16, gateway: 10.78.0.1, interface: wan}"}
     file.write_text(document({**RESOURCES, **bad}))
     with serve(root, file) as daemon:
         daemon.wait_for("create-failed route 10.77.0.0/16 for IPv4Route/bad")
@@ -256,7 +259,7 @@ def test_what_fails_is_tried_again_and_the_rest_goes_on(
         assert len(events(root, "create-failed")) == 1
         assert not events(root, "drift")
         assert "could not be observed" not in daemon.said()
-        netns.ip("addr add 10.78.0.2/24 dev far0")
+        netns.ip("addr add 10.78.0.2/24 dev wan0")
         until(lambda: "10.77.0.0/16" in netns.ip("route show"), "once the gateway is reachable")
         assert daemon.end() == 0
 
@@ -264,13 +267,13 @@ def test_what_fails_is_tried_again_and_the_rest_goes_on(
 def test_what_failed_for_long_is_tried_as_soon_as_it_may_succeed(
     file: Path, root: Path, netns: Namespace
 ) -> None:
-    bad = {"IPv4Route/bad": "{destination: 10.77.0.0/16, gateway: 10.78.0.1}"}
+    bad = {"IPv4Route/bad": "{destination: 10.77.0.0/16, gateway: 10.78.0.1, interface: wan}"}
     file.write_text(document({**RESOURCES, **bad}))
     with serve(root, file) as daemon:
         daemon.wait_for("create-failed route 10.77.0.0/16 for IPv4Route/bad")
         # The sixth try of its own is over by now, the seventh is more than a second away.
         time.sleep(22.5)
-        netns.ip("addr add 10.78.0.2/24 dev far0")
+        netns.ip("addr add 10.78.0.2/24 dev wan0")
         daemon.wait_for("because of addresses: 1 created")
         assert "10.77.0.0/16" in netns.ip("route show proto 72")
         assert daemon.end() == 0

@@ -21,6 +21,11 @@ BEFORE = LAN | {
     "IPv6Route/default": "{destination: '::/0', gateway: 'fd00::fe'}",
 }
 MISTYPED = LAN | {
+    "IPv4Route/default": "{destination: 0.0.0.0/0, gateway: 10.9.9.9, interface: lan, metric: 50}",
+    "IPv6Route/default": "{destination: '::/0', gateway: 'fd09::fe', interface: lan, metric: 50}",
+}
+# Nothing says which link these are behind: they wait.
+UNKNOWN = LAN | {
     "IPv4Route/default": "{destination: 0.0.0.0/0, gateway: 10.9.9.9, metric: 50}",
     "IPv6Route/default": "{destination: '::/0', gateway: 'fd09::fe', metric: 50}",
 }
@@ -46,6 +51,9 @@ def test_the_old_way_stays_until_there_is_a_new_one(netns: Namespace, root: Path
         report = scene.apply(MISTYPED)
         assert len(report.failures) == 4 and not report.converged
         assert ways(netns) == ["192.0.2.254", "fd00::fe"]
+        report = scene.apply(UNKNOWN)
+        assert len(report.after.pending) == 2 and not report.converged
+        assert ways(netns) == ["192.0.2.254", "fd00::fe"]
     assert scene.apply(AFTER).converged
     assert ways(netns) == ["192.0.2.253", "fd00::fd"]
 
@@ -64,6 +72,10 @@ def test_the_daemon_keeps_it_too_however_often_it_tries(netns: Namespace, root: 
         while time.monotonic() < deadline:
             assert ways(netns) == ["192.0.2.254", "fd00::fe"], daemon.said()
             time.sleep(0.1)
+        file.write_text(document(UNKNOWN))
+        daemon.wait_for("waits for the link of gateway", 2)
+        daemon.rest()
+        assert ways(netns) == ["192.0.2.254", "fd00::fe"], daemon.said()
         file.write_text(document(AFTER))
         until(lambda: ways(netns) == ["192.0.2.253", "fd00::fd"], daemon.said())
         assert daemon.end() == 0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from holdfast.dataclass import replace
-from holdfast.engine import contradictions, decide, diff, ownership, risk
+from holdfast.engine import contradictions, decide, diff, ownership, risk, stand_ins
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.contradictions import Contested
@@ -32,11 +32,14 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     _tell_impaired(found.present, seen, draft)
     extras = Extras(kind, found.extra, seen.unpack)
     _block(intents, contested, extras, draft)
-    for intent, keys in _once(contradictions.without(found.missing, contested)):
-        _missing(intent, keys, seen, extras, draft)
+    waiting = [
+        (intent.batch.scope, keys)
+        for intent, keys in _once(contradictions.without(found.missing, contested))
+        if not _missing(intent, keys, seen, extras, draft)
+    ]
     tagged = ownership.by_tag(seen.tag_text)
     kept = _kept_by_claim(kind, extras, tagged, draft)
-    _orphans(extras, tagged, draft)
+    _orphans(extras, tagged, waiting, draft)
     _claimed(kind, intents, seen, kept, draft)
 
 
@@ -93,7 +96,8 @@ def _missing(
     seen: BulkSighting,
     extras: Extras,
     draft: Draft,
-) -> None:
+) -> bool:
+    """False: they wait."""
     scope = intent.batch.scope
     waits = intent.lacks or draft.waits_for(intent.requires) or _unfit(intent, draft)
     if waits:
@@ -102,7 +106,7 @@ def _missing(
         draft.pending.append(Held(intent.owner, intent.origin, waits, required=required))
         for key in keys:  # what stands in their place now is no orphan
             extras.take(scope, key)
-        return
+        return False
     if seen.foreign or extras.copies:
         free = []
         for key in keys:
@@ -129,6 +133,7 @@ def _missing(
                 requires=intent.requires,
             )
         )
+    return True
 
 
 def _unfit(intent: BulkIntent, draft: Draft) -> str:
@@ -233,8 +238,20 @@ def _kept_by_claim(kind: ArtifactKind, extras: Extras, proof: str, draft: Draft)
     return kept
 
 
-def _orphans(extras: Extras, proof: str, draft: Draft) -> None:
+def _orphans(
+    extras: Extras, proof: str, waiting: Sequence[tuple[bytes, Sequence[bytes]]], draft: Draft
+) -> None:
     for batch in extras.batches():
+        stays = stand_ins.awaited(batch, waiting, draft.operations)
+        if stays:
+            kept, reason = (
+                replace(batch, keys=sorted(stays)),
+                "kept: what shall take its place waits",
+            )
+            draft.orphans.append(Orphan(kept, (), False, reason, proof))
+            batch = replace(batch, keys=[key for key in batch.keys if key not in stays])
+            if not batch.keys:
+                continue
         keepers = draft.keepers_of_table(batch.template.table)
         if keepers:
             owners = tuple(dict.fromkeys(one.owner for one in keepers))

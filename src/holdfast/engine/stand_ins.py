@@ -42,6 +42,24 @@ def spare(
     return ready, waiting
 
 
+def awaited(
+    leaving: Batch, waiting: Iterable[tuple[bytes, Sequence[bytes]]], planned: Iterable[Operation]
+) -> set[bytes]:
+    """Of routes that nothing declares, those to destinations that others are declared to, which
+    wait, and that nothing else leads to. waiting: scopes and keys."""
+    place = leaving.scope[:_PLACE]
+    lists = [keys for scope, keys in waiting if scope[:_PLACE] == place]
+    if not lists:
+        return set()
+    going = set(leaving.keys)
+    found = {key for keys in lists for key in few_of(going, keys)}
+    for op in planned if found else ():
+        if op.kind == route.ROUTE.name and op.verb in _IN_PLACE:
+            where, keys = _contents(op.subject)
+            found.difference_update(few_of(found, keys) if where == place else ())
+    return found
+
+
 def concerned(touched: Identities, unsettled: Identities) -> bool:
     """Shall others that are not as declared lead where some of those do that were touched? Then
     these cannot be dealt with alone."""
