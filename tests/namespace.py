@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from holdfast.host import namespace_holder
+
 _CLONE_NEWUTS, _CLONE_NEWNET = 0x04000000, 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -52,6 +54,7 @@ def private_namespaces() -> Iterator[Namespace]:
         namespace = Namespace()
         namespace.ip("link set lo up")
         yield namespace
+        namespace_holder.forget()  # it is gone with the test
     finally:
         for descriptor in saved:
             _call("setns", descriptor, 0)

@@ -35,6 +35,7 @@ class MemoryRoutes:
     foreign: Mapping[bytes, Sequence[Sighting]] = field(default_factory=dict)
     links: frozenset[str] | None = None  # None: every link is there
     impaired: Mapping[bytes, str] = field(default_factory=dict)
+    tag: int = 72
     tag_text: str = "protocol 72"
     exact: bool = False
 
@@ -62,3 +63,8 @@ class MemoryRoutes:
         (family, table, metric, kind, nexthops, *rest), key = json.loads(packed)
         legs = tuple(Nexthop(*leg) for leg in nexthops)
         return RouteTemplate(family, table, metric, kind, legs, *rest), bytes.fromhex(key)
+
+    def single(self, template: RouteTemplate, key: bytes) -> Sighting:
+        carried = template.protocol or self.tag
+        retag = self.tag if template.protocol else None
+        return Sighting(route.expand(template, key), tag=f"protocol {carried}", retag=retag)

@@ -103,6 +103,7 @@ def test_the_summary_counts_artifacts() -> None:
         "orphans_kept": 1,
         "conflicts": 1,
         "adoption_candidates": 2,
+        "recoverable": 0,
         "pending": 1,
         "blocked": 1,
         "unknown": 1,

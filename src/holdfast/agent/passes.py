@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 
+from holdfast.agent import holding
 from holdfast.agent.confirm.window import InForce
 from holdfast.agent.defaults import LEDGER_WAIT_S
 from holdfast.agent.drift import Before, Drift, fight_event
 from holdfast.agent.gathered import Gathered
+from holdfast.agent.holding import Standing
 from holdfast.agent.patience import Patience
 from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
 from holdfast.dataclass import dataclass, field, replace
@@ -27,7 +29,8 @@ from holdfast.engine.plan import Operation, Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Claims, Host, Pass, Report
 from holdfast.errors import LedgerError, Refused
-from holdfast.host.host import LinuxHost
+from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
 from holdfast.resources.router import Router
 from holdfast.state import journal
@@ -66,7 +69,8 @@ class Reconciler:
     beside: deque[Event] = field(default_factory=lambda: deque(maxlen=_MOST_BESIDE))
     _ledger: KeptLedger | None = None
     _host: LinuxHost | None = None
-    _tag: int = 0
+    _tags: tuple[int, frozenset[int]] = (0, frozenset())  # in use, and of before
+    _hold: Hold = field(default_factory=Hold)
     _ground: Ground | None = None
     _before: Before | None = None
     _stirred: frozenset[str] = frozenset()  # kinds that somebody was at since the last full pass
@@ -94,21 +98,26 @@ class Reconciler:
             self.patience.backoff.clear()
         with self._locked() as ledger:
             self._in_force.check(ledger, router)
-            work = self._pass(router, desired, self._open(router.ownership.tag), ledger)
+            standing = self._look(router, ledger)
+            work = self._pass(router, desired, self._open(router, standing), ledger)
             unattended = not asked and self._is_new(ledger, router)
-            work.policy = replace(
+            policy = replace(
                 work.policy, allow_mass_delete=allow_mass_delete, unattended=unattended
             )
+            work.policy = standing.policy(policy)
             work.progress = progress
 
             def approve(plan: Plan) -> None:
                 refusal = plan.refusal or guard(plan)
                 if refusal:
                     raise Refused(refusal)
+                recovered = holding.take(self._hold, ledger, standing, plan)
+                work.policy = replace(work.policy, recovered=recovered)
                 work.generation = self._begin(ledger, router)
 
             self._ground = None
             done = self._run(work, approve, ledger, desired, gathered, None)
+            holding.settle(ledger, standing, done.report)
             self._router = router
             self._ground = narrow.ground(desired, done.report.after, work.sightings)
             self._few.remember(self._ground, work.policy, router.ownership.tag)
@@ -133,7 +142,10 @@ class Reconciler:
             self._in_force.check(ledger, router)
             if self._newest(ledger) != self._generation:
                 return None  # another command applied something since
-            host = self._open(router.ownership.tag)
+            standing = self._look(router, ledger)
+            if not _by_tag_alone(standing):
+                return None
+            host = self._open(router, standing)
             work = self._pass(router, desired, host, ledger)
             work.policy = replace(work.policy, unattended=self._is_new(ledger, router))
             tag = router.ownership.tag
@@ -185,7 +197,10 @@ class Reconciler:
             touched = touched.joined(Touched(frozenset({"route"})))
         with self._locked() as ledger:
             self._in_force.check(ledger, router)
-            host = self._open(router.ownership.tag)
+            standing = self._look(router, ledger)
+            if not _by_tag_alone(standing):
+                return None
+            host = self._open(router, standing)
             claims = ledger.claims()
             if narrow.objection(touched, ground, claims, host.epoch):
                 return None
@@ -226,6 +241,7 @@ class Reconciler:
     def close(self) -> None:
         self._close_host()
         self._few.close()
+        self._hold.close()
         if self._ledger is not None:
             self._ledger.close()
             self._ledger = None
@@ -235,11 +251,15 @@ class Reconciler:
             self._ledger = KeptLedger(self.paths, "holdfast serve")
         return self._ledger.locked(LEDGER_WAIT_S)
 
-    def _open(self, tag: int) -> LinuxHost:
-        if self._host is not None and self._tag != tag:
+    def _look(self, router: Router, ledger: Ledger) -> Standing:
+        return holding.look(self.paths, ledger, router.ownership.tag, read_epoch())
+
+    def _open(self, router: Router, standing: Standing) -> LinuxHost:
+        tags = router.ownership.tag, standing.former
+        if self._host is not None and self._tags != tags:
             self._close_host()
         if self._host is None:
-            self._host, self._tag = LinuxHost(self.paths, tag), tag
+            self._host, self._tags = LinuxHost(self.paths, tags[0], former=tags[1]), tags
         return self._host
 
     def _close_host(self) -> None:
@@ -348,3 +368,8 @@ class Reconciler:
     def _newest(self, ledger: Ledger) -> int:
         newest = ledger.generations(1)
         return newest[0].number if newest else 0
+
+
+def _by_tag_alone(standing: Standing) -> bool:
+    """Whether a look at a part tells what is ours: the namespace is, and all of it has one tag."""
+    return standing.recovered and not standing.former and not standing.held_by

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.agent import holding
+from holdfast.agent.holding import Standing
 from holdfast.agent.load import Loaded
 from holdfast.dataclass import dataclass, replace
 from holdfast.engine import planner, reconcile
@@ -11,7 +13,7 @@ from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Plan
-from holdfast.host.host import LinuxHost
+from holdfast.host.host import LinuxHost, read_epoch
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 
@@ -24,6 +26,7 @@ class View:
     observed: Observed
     plan: Plan
     epoch: str
+    standing: Standing
 
 
 def look(
@@ -35,12 +38,14 @@ def look(
     batches: tuple[Batch, ...] = (),
 ) -> View:
     """`keys` and `batches`: identities to look at beside those that are declared or claimed."""
+    tag = loaded.router.ownership.tag
     with Ledger.read(paths) as ledger:
         claims = ledger.claims()
-    with LinuxHost(paths, loaded.router.ownership.tag) as host:
+        standing = holding.look(paths, ledger, tag, read_epoch())
+    with LinuxHost(paths, tag, former=standing.former) as host:
         scope = reconcile.scope(loaded.desired, claims)
         wider = replace(scope, keys=scope.keys | keys, batches=(*scope.batches, *batches))
         observed = host.observe(wider)
         policy = loaded.policy(host.epoch, allow_mass_delete=allow_mass_delete)
-        made = planner.plan(loaded.desired, observed, claims, policy)
-        return View(claims, observed, made, host.epoch)
+        made = planner.plan(loaded.desired, observed, claims, standing.policy(policy))
+        return View(claims, observed, made, host.epoch, standing)

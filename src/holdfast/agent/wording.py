@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from holdfast.agent import holding
 from holdfast.agent.passes import Done
 from holdfast.dataclass import dataclass
 from holdfast.engine.plan import Held, Plan, Verb
@@ -64,6 +65,8 @@ def _in_the_way(plan: Plan) -> Iterator[str]:
     for conflict in plan.conflicts:
         owners = ", ".join(conflict.owners)
         yield f"conflict: {conflict.desired.key} for {owners} is held by {conflict.holder}"
+    if plan.recoverable:
+        yield holding.told(plan)
     for held in plan.blocked:
         yield f"blocked: {_held(held)}"
     for kind, reason in plan.unknown:

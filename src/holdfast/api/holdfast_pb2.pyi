@@ -259,10 +259,13 @@ class StatusReply(_message.Message):
     TROUBLES_FIELD_NUMBER: _builtins.int
     HEALTH_CHECKS_FIELD_NUMBER: _builtins.int
     TRIAL_FIELD_NUMBER: _builtins.int
+    NAMESPACE_FIELD_NUMBER: _builtins.int
     router: _builtins.str
     healthy: _builtins.bool
     last_pass: _builtins.str
     """What the ledger noted of the last pass that was recorded, as JSON; empty: there was none."""
+    namespace: _builtins.str
+    """Who holds the network namespace, as JSON; empty: the daemon does not say."""
     @_builtins.property
     def generation(self) -> Global___Generation:
         """The newest generation; absent before the first pass."""
@@ -298,10 +301,11 @@ class StatusReply(_message.Message):
         troubles: _abc.Iterable[_builtins.str] | None = ...,
         health_checks: _abc.Iterable[Global___HealthCheck] | None = ...,
         trial: Global___Trial | None = ...,
+        namespace: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "passes", b"passes", "trial", b"trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "health_checks", b"health_checks", "healthy", b"healthy", "last_pass", b"last_pass", "passes", b"passes", "resources", b"resources", "router", b"router", "summary", b"summary", "trial", b"trial", "troubles", b"troubles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "health_checks", b"health_checks", "healthy", b"healthy", "last_pass", b"last_pass", "namespace", b"namespace", "passes", b"passes", "resources", b"resources", "router", b"router", "summary", b"summary", "trial", b"trial", "troubles", b"troubles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__generation: _TypeAlias = _typing.Literal["generation"]  # noqa: Y015
     _WhichOneofArgType__generation: _TypeAlias = _typing.Literal["_generation", b"_generation"]  # noqa: Y015

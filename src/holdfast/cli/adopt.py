@@ -23,19 +23,33 @@ if TYPE_CHECKING:
 @arguments.file
 @click.option("--candidates", "look", is_flag=True, help="Show what could be adopted.")
 @click.option("--apply", "take", is_flag=True, help="Record all of it in the ledger as adopted.")
+@click.option(
+    "--recover",
+    "marked",
+    is_flag=True,
+    help="Instead: what carries Holdfast's mark and is not in this ledger, declared or not, and"
+    " with it the network namespace. After a lost ledger, or to take over from another --root.",
+)
 @output.option
 @click.pass_obj
-def command(paths: Paths, file: Path | None, look: bool, take: bool, output: str) -> int:
+def command(
+    paths: Paths, file: Path | None, look: bool, take: bool, marked: bool, output: str
+) -> int:
     """Take over declared objects that exist already and were made by somebody else.
 
     Changes only the ledger, never the host. What differs from its declaration is not adopted,
-    and then nothing is: bring the two in line first. Say either --candidates or --apply.
+    and then nothing is: bring the two in line first. Say either --candidates or --apply; with
+    --recover alone, what it would take is shown.
     """
     from holdfast.cli.load import load
 
-    if look == take:
+    if (look and take) or not (look or take or marked):
         raise click.UsageError("adopt needs exactly one of --candidates and --apply")
     loaded = load(paths, file)
+    if marked:
+        from holdfast.cli import recover
+
+        return (recover.take if take else recover.preview)(paths, loaded, output)
     return _apply(paths, loaded, output) if take else _candidates(paths, loaded, output)
 
 
@@ -48,6 +62,7 @@ def _candidates(paths: Paths, loaded: Loaded, form: str) -> int:
 
 
 def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
+    from holdfast.agent import holding
     from holdfast.cli.hold import hold
     from holdfast.engine import guard, ownership
     from holdfast.engine.reconcile import Pass
@@ -59,10 +74,14 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
         hold(paths, "holdfast adopt --apply", arguments.WAIT_S) as ledger,
         LinuxHost(paths, loaded.router.ownership.tag) as host,
     ):
+        standing = holding.look(paths, ledger, loaded.router.ownership.tag, host.epoch)
+        if standing.held_by:
+            raise Refused(f"nothing was adopted: {standing.held_by}")
         stray = guard.stray(ownership.elsewhere(ledger.claims().values(), host.epoch))
         if stray:
             raise Refused(f"nothing was adopted: {stray}")
-        plan = Pass(loaded.desired, host, ledger, loaded.policy(host.epoch)).plan()
+        policy = standing.policy(loaded.policy(host.epoch))
+        plan = Pass(loaded.desired, host, ledger, policy).plan()
         drifted = [candidate for candidate in plan.candidates if candidate.changes]
         if drifted:
             _show(drifted, form, adopted=False)

@@ -66,6 +66,7 @@ def command(
         allow_mass_delete=True,
         allow_lockout=allow_lockout,
         wait=wait,
+        leaves=True,
     )
     shown = run.agree(request, loaded) if request.ask else ""
     agreed = run.AgreedPass(request, loaded, None, shown)

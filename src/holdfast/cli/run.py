@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.agent import holding
 from holdfast.agent.load import Loaded
 from holdfast.cli import daemon, show
 from holdfast.cli.exit import Exit
@@ -20,7 +21,8 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import HoldfastError, LedgerError, Refused
-from holdfast.host.host import LinuxHost
+from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
 from holdfast.state import journal
 
@@ -45,6 +47,7 @@ class Request:
     wait: float  # seconds, for whoever holds the ledger
     confirm_within: float = 0.0  # seconds; 0: it need not be confirmed
     asked_for: bool = False  # by a person, who may mean what was reverted before
+    leaves: bool = False  # the network namespace is given up once nothing of ours is left in it
 
 
 def run(request: Request) -> int:
@@ -215,10 +218,11 @@ class AgreedPass:
 
     def run(self) -> Report:
         request, router = self.request, self.loaded.router
-        with (
-            hold(request.paths, request.command, request.wait) as ledger,
-            LinuxHost(request.paths, router.ownership.tag) as host,
-        ):
+        tag = router.ownership.tag
+        with hold(request.paths, request.command, request.wait) as ledger, ExitStack() as stack:
+            standing = holding.look(request.paths, ledger, tag, read_epoch())
+            host = stack.enter_context(LinuxHost(request.paths, tag, former=standing.former))
+            held = stack.enter_context(closing(Hold()))
             policy = self.loaded.policy(host.epoch, allow_mass_delete=request.allow_mass_delete)
             if not request.asked_for:
                 policy = replace(policy, unattended=not ledger.began_with(router.files))
@@ -226,7 +230,7 @@ class AgreedPass:
                 self.loaded.desired,
                 host,
                 ledger,
-                policy,
+                standing.policy(policy),
                 progress=self._progress,
                 nonce=_nonce,
             )
@@ -237,6 +241,8 @@ class AgreedPass:
             def approve(plan: Plan) -> None:
                 self._check(plan)
                 latched(ledger, router, lift=request.asked_for)
+                recovered = holding.take(held, ledger, standing, plan)
+                work.policy = replace(work.policy, recovered=recovered)
                 self.generation = work.generation = ledger.begin_generation(router.files)
 
             try:
@@ -248,6 +254,9 @@ class AgreedPass:
                 raise
             finally:
                 self._progress.clear()
+            holding.settle(ledger, standing, done)
+            if self.request.leaves and done.nothing_left:
+                holding.release(held, ledger, standing)
             events = [*self._merged(ledger), *journal.record(ledger, done, self.generation)]
         # Not while others wait for the ledger: a sink may be slow.
         self._forward(events)

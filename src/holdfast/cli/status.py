@@ -44,6 +44,7 @@ def command(paths: Paths, file: Path | None, output: str) -> int:
 
 
 def alone(paths: Paths, file: Path | None) -> Status:
+    from holdfast.agent import holding
     from holdfast.agent.load import load
     from holdfast.agent.phases import phases
     from holdfast.agent.preview import look
@@ -51,7 +52,12 @@ def alone(paths: Paths, file: Path | None) -> Status:
 
     troubles: list[str] = []
     loaded = load(paths, file, troubles.append)
-    plan = look(paths, loaded).plan
+    view = look(paths, loaded)
+    plan = view.plan
+    if view.standing.held_by:
+        troubles.append(view.standing.held_by)
+    elif plan.recoverable:
+        troubles.append(holding.told(plan))
     resources = phases(plan, loaded.router.resources, loaded.suppressed)
     told = status(loaded.router.name, resources, plan, past(paths))
-    return replace(told, troubles=tuple(troubles))
+    return replace(told, troubles=tuple(troubles), namespace=view.standing.entry())

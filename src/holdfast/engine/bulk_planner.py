@@ -39,7 +39,7 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     ]
     tagged = ownership.by_tag(seen.tag_text)
     kept = _kept_by_claim(kind, extras, tagged, draft)
-    _orphans(extras, tagged, waiting, draft)
+    _orphans(extras, seen, waiting, draft)
     _claimed(kind, intents, seen, kept, draft)
 
 
@@ -184,6 +184,9 @@ def _settle(intent: BulkIntent, there: Batch, seen: BulkSighting, draft: Draft) 
     first = there.keys[0]
     before = there.artifact(first).fields
     differing = diff.changes(wanted.kind, wanted.artifact(first).fields, before)
+    one = seen.single(there.template, first)
+    carried = one.artifact.fields.get(wanted.kind.writer_field)
+    differing += diff.retagging(wanted.kind, carried, one.retag)
     verb, reason = decide.settling(wanted.kind, differing, before)
     level, note = risk.assess(verb, wanted, differing) if differing else (Risk.NONE, "")
     draft.operations.append(
@@ -193,7 +196,7 @@ def _settle(intent: BulkIntent, there: Batch, seen: BulkSighting, draft: Draft) 
             (intent.owner,),
             reason=reason,
             origin=intent.origin,
-            proof=ownership.by_tag(seen.tag_text),
+            proof=ownership.by_tag(one.tag),
             risk=level,
             risk_note=note,
             changes=differing,
@@ -213,7 +216,7 @@ def _occupied(
     """One artifact of a batch whose identity several hold, or others do: the same decision as for
     any artifact."""
     kind = intent.batch.kind
-    tagged = [Sighting(kind.packing.expand(shared, key), tag=seen.tag_text) for shared in ours]
+    tagged = [seen.single(shared, key) for shared in ours]
     foreign = seen.foreign.get(intent.batch.scope + key, ())
     single = Intent(
         intent.owner, intent.batch.artifact(key), intent.origin, requires=intent.requires
@@ -239,9 +242,13 @@ def _kept_by_claim(kind: ArtifactKind, extras: Extras, proof: str, draft: Draft)
 
 
 def _orphans(
-    extras: Extras, proof: str, waiting: Sequence[tuple[bytes, Sequence[bytes]]], draft: Draft
+    extras: Extras,
+    seen: BulkSighting,
+    waiting: Sequence[tuple[bytes, Sequence[bytes]]],
+    draft: Draft,
 ) -> None:
     for batch in extras.batches():
+        proof = ownership.by_tag(seen.single(batch.template, batch.keys[0]).tag)
         stays = stand_ins.awaited(batch, waiting, draft.operations)
         if stays:
             kept, reason = (

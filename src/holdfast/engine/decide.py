@@ -21,6 +21,7 @@ from holdfast.engine.plan import (
 )
 
 SETTING = "a setting: it always exists, and setting it is what was declared"
+RECOVER_REMEDY = "`holdfast adopt --recover`, if it was made by this installation"
 CONFLICT_REMEDY = "change the configuration to match it, remove it by hand, or leave it as it is"
 
 
@@ -30,14 +31,17 @@ def ensure(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draf
     ours, foreign = ownership.split(kind, sightings, draft.claims.get(key), draft.policy.epoch)
     foreign = [sighting for sighting in foreign if not sighting.transient]
     if ours:
-        (first, proof), *others = ours
+        # Killed while the tag was being changed, there may be one with each: the new one stays.
+        (first, proof), *others = sorted(ours, key=lambda one: one[0].retag is not None)
         _settle(want, kind, first, proof, draft)
         for other, other_proof in others:
             remove(other, kind, other_proof, want.owners, "a second copy of it", draft)
     elif foreign and (kind.setting or not intent.creates):
         _offer(want, kind, foreign[0], draft, conflict=False)
         _settle(want, kind, foreign[0], "", draft)
-    elif foreign and not kind.coexists:
+    elif foreign and (not kind.coexists or any(one.unproven for one in foreign)):
+        # Two may stand side by side by their tags, and one with ours is there already.
+        foreign.sort(key=lambda one: not one.unproven)
         _offer(want, kind, foreign[0], draft, conflict=True)
     elif kind.setting or not intent.creates:
         draft.hold(intent, f"{key} is not there yet")
@@ -88,6 +92,8 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
     """Keep, update or replace what is ours (or a setting) so that it is as declared."""
     artifact = want.intent.artifact
     differing = diff.changes(kind, artifact.fields, seen.artifact.fields)
+    carried = seen.artifact.fields.get(kind.writer_field)
+    differing += diff.retagging(kind, carried, seen.retag)
     verb, reason = settling(kind, differing, seen.artifact.fields)
     claim = draft.claims.get(artifact.key)
     if verb is Verb.REPLACE and not (proof and ownership.may_replace(kind, seen, claim)):
@@ -137,7 +143,7 @@ def _offer(
                 seen.artifact,
                 seen.holder,
                 differing,
-                CONFLICT_REMEDY,
+                RECOVER_REMEDY if seen.unproven else CONFLICT_REMEDY,
             )
         )
         who = f" ({seen.holder})" if seen.holder else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdfast.dataclass import dataclass
-from holdfast.engine.artifact import ArtifactKind, Fields
+from holdfast.engine.artifact import ArtifactKind, Fields, Value
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.observed import BulkSighting
 from holdfast.engine.plan import Change
@@ -25,6 +25,11 @@ def changes(kind: ArtifactKind, desired: Fields, seen: Fields) -> tuple[Change, 
         if (field in desired or field in kind.surplus)
         and not kind.matches(field, desired.get(field), seen.get(field))
     )
+
+
+def retagging(kind: ArtifactKind, carried: Value, tag: Value) -> tuple[Change, ...]:
+    """The tag of something of ours, where another is given by now."""
+    return (Change(kind.writer_field, carried, tag),) if tag is not None else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from holdfast.engine.plan import (
     Change,
     Conflict,
     Held,
+    Marked,
     Operation,
     Orphan,
     Plan,
@@ -59,6 +60,7 @@ def members(plan: Plan, about: About) -> Iterator[tuple[str, Any]]:
     yield "orphans", orphans(plan.orphans)
     yield "conflicts", map(conflict, plan.conflicts)
     yield "adoption_candidates", map(candidate, plan.candidates)
+    yield "recoverable", recoverable(plan.recoverable)
     yield "pending", map(held, plan.pending)
     yield "blocked", map(held, plan.blocked)
     yield "unknown", [{"kind": kind, "reason": reason} for kind, reason in plan.unknown]
@@ -74,6 +76,7 @@ def summary(plan: Plan) -> dict[str, int]:
         "orphans_kept": sum(count(orphan.subject) for orphan in kept),
         "conflicts": len(plan.conflicts),
         "adoption_candidates": len(plan.candidates),
+        "recoverable": sum(count(one.subject) for one in plan.recoverable),
         "pending": len(plan.pending),
         "blocked": len(plan.blocked),
         "unknown": len(plan.unknown),
@@ -188,6 +191,12 @@ def orphans(given: Iterable[Orphan]) -> Iterator[Entry]:
     for each in given:
         for artifact in artifacts(each.subject):
             yield orphan(each, artifact)
+
+
+def recoverable(given: Iterable[Marked]) -> Iterator[Entry]:
+    for each in given:
+        for artifact in artifacts(each.subject):
+            yield _about(artifact) | {"mark": each.mark}
 
 
 def _offered(given: Conflict | Candidate) -> Entry:

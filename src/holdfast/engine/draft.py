@@ -12,7 +12,7 @@ from holdfast.engine.guard import refusal
 from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import order
-from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Verb
+from holdfast.engine.plan import Candidate, Conflict, Held, Marked, Operation, Orphan, Plan, Verb
 from holdfast.engine.policy import Policy
 
 
@@ -23,6 +23,7 @@ class Draft:
     policy: Policy
     waiting: Sequence[Waiting] = ()
     elsewhere: Sequence[Claim] = ()  # of another network namespace of this boot
+    recoverable: Sequence[Marked] = ()
     operations: list[Operation] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
@@ -114,6 +115,7 @@ class Draft:
             pending=tuple(self.pending),
             blocked=tuple(self.blocked),
             unknown=_kinds(self.observed.unknown),
+            recoverable=tuple(self.recoverable),
             refusal=refusal(operations, desired, self.elsewhere, self.policy),
         )
 

@@ -39,6 +39,8 @@ def refusal(
     """Why this is not done, or must be asked for twice; empty where it need not be."""
     if elsewhere and any(op.verb.changes_host for op in operations):
         return stray(elsewhere)
+    if policy.held_by and any(op.verb.changes_host for op in operations):
+        return policy.held_by
     if policy.allow_mass_delete:
         return ""
     deletes = _count(operations, Verb.DELETE)

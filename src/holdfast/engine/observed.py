@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
 from holdfast.dataclass import dataclass, field
-from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.artifact import Artifact, Batch, Key, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,21 @@ class Sighting:
     nonce: str = ""  # what a pending claim may recognise its object by
     transient: bool = False  # the kernel's own cache entry, nobody's declared state
     bystanders: tuple[str, ...] = ()  # what others made that would go if this were deleted
+    unproven: bool = False  # it carries our tag where that is no proof (`unrecovered`)
+    # The tag it is to carry, where the one it carries was given up since. None: it has that.
+    retag: Value = None
 
 
 class BulkSighting(Protocol):
     """A bulk kind as observed: own objects as packed bytes, foreign ones only where they matter."""
 
     @property
+    def tag(self) -> int:
+        """What stands in the kind's writer field of objects that are made now."""
+
+    @property
     def tag_text(self) -> str:
-        """Our tag, for people to read: "protocol 72"."""
+        """The same for people to read: "protocol 72"."""
 
     @property
     def exact(self) -> bool:
@@ -52,6 +59,9 @@ class BulkSighting(Protocol):
 
     def unpack(self, body: bytes) -> tuple[Any, bytes]:
         """The template and the key of an own body."""
+
+    def single(self, template: Any, key: bytes) -> Sighting:
+        """One own object by itself, with the tag it carries."""
 
 
 @dataclass(frozen=True, slots=True)

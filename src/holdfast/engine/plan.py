@@ -121,6 +121,14 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Marked:
+    """What carries the mark of a Holdfast that nothing says was this one."""
+
+    subject: Artifact | Batch
+    mark: str  # "protocol 72"
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """A resource, or one artifact of it, that this plan does nothing about yet."""
 
@@ -141,6 +149,7 @@ class Plan:
     blocked: tuple[Held, ...] = ()  # cannot go on until somebody decides or repairs
     unknown: tuple[tuple[str, str], ...] = ()  # kinds not observed, or not all of it, and why
     refusal: str = ""  # why this plan must not be applied without being told twice
+    recoverable: tuple[Marked, ...] = ()  # left alone until somebody says that it is ours
 
     @property
     def changes(self) -> tuple[Operation, ...]:

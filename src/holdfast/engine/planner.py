@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from holdfast.dataclass import replace
-from holdfast.engine import bulk_planner, decide, diff, ownership
+from holdfast.engine import bulk_planner, decide, diff, ownership, unrecovered
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.draft import Draft, Wanted
@@ -43,7 +43,10 @@ def plan(desired: Desired, observed: Observed, claims: Mapping[Key, Claim], poli
     if elsewhere:
         away = {claim.key for claim in elsewhere}
         claims = {key: claim for key, claim in claims.items() if key not in away}
-    draft = Draft(observed, claims, policy, desired.waiting, elsewhere)
+    marked = () if policy.recovered else unrecovered.marked(observed, claims, policy.epoch)
+    if marked:
+        observed = unrecovered.without_tags(observed)
+    draft = Draft(observed, claims, policy, desired.waiting, elsewhere, marked)
     draft.pending.extend(
         Held(w.owner, w.origin, w.reason, required=w.required) for w in desired.waiting
     )

@@ -25,3 +25,6 @@ class Policy:
     # Sources that have not said yet what they contribute. What they may still declare looks like
     # what nobody declares, so nothing is cleaned up before they have.
     unloaded: tuple[str, ...] = ()
+    held_by: str = ""  # which other installation has this network namespace, and what to do
+    # Whether this namespace is known to be this installation's, so that a tag in it is proof.
+    recovered: bool = True

@@ -82,6 +82,14 @@ class Report:
         required = any(held.required for held in left.pending)
         return not (left.changes or left.conflicts or left.blocked or left.unknown or required)
 
+    @property
+    def nothing_left(self) -> bool:
+        """Nothing of ours is there any more, as far as could be seen."""
+        left = self.after
+        kept = any(not orphan.removed for orphan in left.orphans)
+        there = any(op.verb is not Verb.FORGET for op in left.operations)
+        return self.converged and not (kept or there or left.recoverable)
+
 
 @dataclass(slots=True)
 class Pass:

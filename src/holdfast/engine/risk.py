@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.engine.artifact import Artifact, Batch, Fields
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.address import LOST
 from holdfast.engine.kinds.route import DEFAULTS
 from holdfast.engine.plan import Change, Risk, Verb
@@ -13,6 +14,8 @@ def assess(
 ) -> tuple[Risk, str]:
     """The risk of an operation, and a few words on what would be noticed."""
     kind = subject.kind.name if isinstance(subject, Batch) else subject.key.kind
+    if [change.field for change in changes] == [KINDS[kind].writer_field]:
+        return Risk.LOW, "its tag changes, and nothing else"
     if kind == "route":
         return _route(verb, subject)
     fields: Fields = subject.fields if isinstance(subject, Artifact) else {}

@@ -37,7 +37,15 @@ _SO_NETNS_COOKIE = 71
 class LinuxHost:
     """This machine, in the network namespace the process runs in."""
 
-    def __init__(self, paths: Paths, tag: int, sock: NetlinkSocket | None = None) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        tag: int,
+        sock: NetlinkSocket | None = None,
+        *,
+        former: frozenset[int] = frozenset(),
+    ) -> None:
+        """former: tags of before, which objects of ours may carry still."""
         self.epoch = read_epoch()
         self._sock = sock or NetlinkSocket()
         self._nft = NftDriver(self.epoch)
@@ -53,10 +61,10 @@ class LinuxHost:
             HostnameDriver(paths),
             self._files,
             BlockDriver(paths),
-            AddressDriver(self._sock, tag),
-            NeighbourDriver(self._sock, tag),
-            RouteDriver(self._sock, tag),
-            RuleDriver(self._sock, tag),
+            AddressDriver(self._sock, tag, former),
+            NeighbourDriver(self._sock, tag, former),
+            RouteDriver(self._sock, tag, former),
+            RuleDriver(self._sock, tag, former),
             self._dropins,
             self._services,
             self._nft,

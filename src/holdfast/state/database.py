@@ -226,6 +226,7 @@ def _create(path: Path) -> None:
             with database.transaction():
                 database.execute(f"PRAGMA application_id={schema.APPLICATION_ID:d}")
                 _migrate(database, 0)
+                database.execute(schema.IDENTITY)
         finally:
             database.close()
         new.rename(path)

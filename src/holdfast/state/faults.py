@@ -13,8 +13,9 @@ UNTOUCHED = "Nothing was touched."
 def restore(path: Path) -> str:
     return (
         f"{UNTOUCHED} Move {path.name}, {path.name}-wal and {path.name}-shm away together; then"
-        " restore an export with `holdfast ledger import FILE`, or go on without one: objects"
-        " that carry Holdfast's tag stay recognised, the others must be adopted again."
+        " restore an export with `holdfast ledger import FILE`, or go on without one:"
+        " `holdfast adopt --recover` takes back what carries Holdfast's mark; the rest must be"
+        " adopted again."
     )
 
 

@@ -15,6 +15,10 @@ TABLES = "route-tables"
 _TABLE_MAX = 0xFFFFFFFF
 
 
+# Who this installation is.
+IDENTITY = "installation"
+
+
 def put(database: Database, name: str, value: JSON) -> None:
     text = values.dump(value)
     if database.query("SELECT value FROM notes WHERE name=?", (name,)) == [(text,)]:
@@ -24,8 +28,11 @@ def put(database: Database, name: str, value: JSON) -> None:
 
 
 def restore(database: Database, notes: Mapping[str, JSON]) -> None:
-    """Within a transaction: these notes in place of those there."""
-    database.execute("DELETE FROM notes")
+    """Within a transaction: these notes in place of those there. An export of a Holdfast that knew
+    no identities leaves the ledger its own."""
+    database.execute("DELETE FROM notes WHERE name != ?", (IDENTITY,))
+    if IDENTITY in notes:
+        database.execute("DELETE FROM notes")
     rows = [(name, values.dump(value)) for name, value in notes.items()]
     database.execute_many("INSERT INTO notes VALUES (?,?)", rows)
 

@@ -136,5 +136,10 @@ CREATE TABLE latches (
 ) STRICT, WITHOUT ROWID;
 """
 
+# Given to a ledger when it is made: one without is of a Holdfast that knew none.
+IDENTITY = """
+INSERT INTO notes VALUES ('installation', '"' || lower(hex(randomblob(8))) || '"')
+"""
+
 MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 VERSION = len(MIGRATIONS)

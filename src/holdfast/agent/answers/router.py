@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast import __version__
-from holdfast.agent import operators, sources
+from holdfast.agent import holding, operators, sources
 from holdfast.agent.answers import wire
 from holdfast.agent.answers.asked import Question
 from holdfast.agent.answers.base import Answers
@@ -35,6 +35,7 @@ from holdfast.dataclass import dataclass, replace
 from holdfast.engine import document
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
+from holdfast.host.host import read_epoch
 from holdfast.resources.router import load_router
 from holdfast.state.ledger import Ledger
 
@@ -66,7 +67,10 @@ class RouterAnswers(Answers):
         def tell(plan: Plan) -> pb.StatusReply:
             resources = phases(plan, router.resources, daemon.suppressed)
             past = _last_pass(status_story.past(paths), daemon)
-            return wire.status_to(status_story.status(router.name, resources, plan, past), daemon)
+            told = status_story.status(router.name, resources, plan, past)
+            with Ledger.read(paths) as ledger:
+                standing = holding.look(paths, ledger, router.ownership.tag, read_epoch())
+            return wire.status_to(replace(told, namespace=standing.entry()), daemon)
 
         if request.last_pass:
             last = daemon.plan

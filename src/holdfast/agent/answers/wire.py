@@ -28,6 +28,7 @@ def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
         healthy=status.healthy,
         last_pass="" if past.last_pass is None else json.dumps(past.last_pass),
         summary=status.summary,
+        namespace="" if status.namespace is None else json.dumps(status.namespace),
         troubles=daemon.troubles,
         passes=pb.Passes(
             count=daemon.passes,
@@ -90,7 +91,8 @@ def status_from(reply: pb.StatusReply) -> Status:
     order = list(document.summary(Plan(())))
     summary = dict(sorted(reply.summary.items(), key=lambda item: order.index(item[0])))
     troubles = tuple(one for one in reply.troubles if not one.startswith(_OF_RESOURCES))
-    return Status(reply.router, reply.healthy, resources, summary, past, troubles)
+    namespace = json.loads(reply.namespace) if reply.namespace else None
+    return Status(reply.router, reply.healthy, resources, summary, past, troubles, namespace)
 
 
 def event_to(event: StoredEvent | Missed) -> pb.ReadEventsReply:

@@ -9,14 +9,14 @@ from holdfast.agent.preview import View, look
 from holdfast.agent.stories.history import Past, last_declared
 from holdfast.agent.stories.selector import Selector
 from holdfast.dataclass import dataclass, field
-from holdfast.engine import ownership
+from holdfast.engine import ownership, unrecovered
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Scope
 from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.hostname import HOSTNAME
-from holdfast.engine.kinds.route import ROUTE, expand, identify, pack_key
+from holdfast.engine.kinds.route import ROUTE, identify, pack_key
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.host.host import LinuxHost
@@ -71,8 +71,8 @@ def find(paths: Paths, loaded: Loaded, selector: Selector) -> tuple[View, list[F
             one = found.setdefault(key, _Found())
             if KINDS[key.kind].bulk:
                 one.identity = identify(claim.fields)
-    around = _look_around(paths, loaded, selector)
-    _seen(around, selector, loaded.router.ownership.tag, found)
+    around = _look_around(paths, loaded, selector, view)
+    _seen(around, selector, found)
     findings = [_finding(paths, loaded, view, key, one) for key, one in found.items()]
     findings.sort(key=lambda f: (not f.declared, not f.proof, not f.sightings, f.key))
     return view, findings
@@ -113,15 +113,17 @@ class _Meant(frozenset[Key]):
         return isinstance(key, Key) and key.kind in self.kinds
 
 
-def _look_around(paths: Paths, loaded: Loaded, selector: Selector) -> Observed:
+def _look_around(paths: Paths, loaded: Loaded, selector: Selector, view: View) -> Observed:
     named = [Key(kind, " ".join(selector.words)) for kind in selector.kinds if kind in _BY_NAME]
     if HOSTNAME.name in selector.kinds:
         named.append(Key(HOSTNAME.name, "system"))
     meant = _Meant(named)
     meant.kinds = selector.kinds
     scope = Scope(keys=meant, destinations=frozenset(_packed(selector)), kinds=selector.kinds)
-    with LinuxHost(paths, loaded.router.ownership.tag) as host:
-        return host.observe(scope)
+    tag = loaded.router.ownership.tag
+    with LinuxHost(paths, tag, former=view.standing.former) as host:
+        observed = host.observe(scope)
+    return unrecovered.without_tags(observed) if view.plan.recoverable else observed
 
 
 def _packed(selector: Selector) -> Iterator[bytes]:
@@ -129,7 +131,7 @@ def _packed(selector: Selector) -> Iterator[bytes]:
         yield pack_key(network.network_address.packed, network.prefixlen)
 
 
-def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Found]) -> None:
+def _seen(observed: Observed, selector: Selector, found: dict[Key, _Found]) -> None:
     for key, sightings in observed.sightings.items():
         if selector.matches(key):
             found.setdefault(key, _Found()).sightings += sightings
@@ -137,7 +139,7 @@ def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Fo
     if routes is None or not selector.destinations:
         return
     for sighting in (
-        *_own(routes, tag),
+        *_own(routes),
         *(s for all_ in routes.foreign.values() for s in all_),
     ):
         key = sighting.artifact.key
@@ -148,10 +150,9 @@ def _seen(observed: Observed, selector: Selector, tag: int, found: dict[Key, _Fo
             one.identity = identify(sighting.artifact.fields)
 
 
-def _own(routes: BulkSighting, tag: int) -> Iterator[Sighting]:
+def _own(routes: BulkSighting) -> Iterator[Sighting]:
     for body in routes.own:
-        template, key = routes.unpack(body)
-        yield Sighting(expand(template, key), tag=f"protocol {tag}")
+        yield routes.single(*routes.unpack(body))
 
 
 def _finding(paths: Paths, loaded: Loaded, view: View, key: Key, found: _Found) -> Finding:

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from holdfast.dataclass import dataclass
 from holdfast.engine import document
-from holdfast.engine.artifact import Artifact
-from holdfast.engine.plan import Operation, Orphan
+from holdfast.engine.artifact import Artifact, Batch
+from holdfast.engine.plan import Marked, Operation, Orphan
 
 # Enough to recognise what a group is about.
 SHOWN = 3
@@ -36,6 +36,14 @@ def orphans(given: Iterable[Orphan]) -> Iterator[Group[Orphan]]:
     return _group(given, lambda orphan: (orphan.owners, orphan.removed, orphan.reason))
 
 
+def marked(given: Iterable[Marked]) -> Iterator[Group[Marked]]:
+    return _group(given, lambda one: (_kind(one.subject), one.mark))
+
+
+def _kind(subject: Artifact | Batch) -> str:
+    return subject.key.kind if isinstance(subject, Artifact) else subject.kind.name
+
+
 def alike(given: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[tuple[list[T], int]]:
     """The first few of each run of alike items, and how many there are."""
     for _, run in groupby(given, key):
@@ -56,7 +64,7 @@ def _alike(operation: Operation) -> Hashable:
     )
 
 
-_Subjected = TypeVar("_Subjected", Operation, Orphan)
+_Subjected = TypeVar("_Subjected", Operation, Orphan, Marked)
 
 
 def _group(

@@ -10,7 +10,18 @@ from holdfast.dataclass import dataclass
 from holdfast.engine import document
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.document import Entry
-from holdfast.engine.plan import Candidate, Conflict, Held, Operation, Orphan, Plan, Risk, Verb
+from holdfast.engine.plan import (
+    Candidate,
+    Conflict,
+    Held,
+    Marked,
+    Operation,
+    Orphan,
+    Plan,
+    Risk,
+    Verb,
+)
+from holdfast.engine.unrecovered import NOT_IN_THIS_LEDGER
 
 _INDENT = "      "
 _LINE = 120  # characters of a change that are shown on one line
@@ -41,11 +52,20 @@ def rest(given: Plan, style: Style) -> Iterator[str]:
     # A conflict is said as one; what an operation is about needs no adoption to be dealt with.
     said = {conflict.desired.key for conflict in given.conflicts}
     said |= {op.subject.key for op in given.operations if isinstance(op.subject, Artifact)}
-    offered = [c for c in given.candidates if c.desired.key not in said]
+    offered = [
+        c
+        for c in given.candidates
+        if c.desired.key not in said and not c.holder.endswith(NOT_IN_THIS_LEDGER)
+    ]
     sections = (
         ("Ours, no longer declared, and kept", list(view.orphans(kept))),
         ("Conflicts: something else is in the place of what is declared", view.conflicts(given)),
         ("There already, and not ours (`holdfast adopt` takes it over)", view.candidates(offered)),
+        (
+            "Carries the mark of a Holdfast, is not in this ledger, and is left alone (`holdfast"
+            " adopt --recover` takes it back)",
+            view.recoverable(given.recoverable),
+        ),
         ("Pending", view.held(given.pending)),
         ("Blocked", view.held(given.blocked)),
         ("Could not be observed", [f"  {kind}: {reason}" for kind, reason in given.unknown]),
@@ -60,6 +80,10 @@ def rest(given: Plan, style: Style) -> Iterator[str]:
 
 def candidates(given: Sequence[Candidate], style: Style, *, adopted: bool = False) -> Iterator[str]:
     yield from _View(style).candidates(given, "until now " if adopted else "")
+
+
+def recoverable(given: Sequence[Marked], style: Style) -> Iterator[str]:
+    yield from _View(style).recoverable(given)
 
 
 def closing(given: Plan, style: Style) -> str:
@@ -158,6 +182,13 @@ class _View:
             state = "as declared" if not first.changes else "not as declared"
             reason = f"{state}, {when}{_not_ours(first.holder)}"
             yield _INDENT + self._why(first.owners, first.origin, reason)
+
+    def recoverable(self, given: Sequence[Marked]) -> Iterator[str]:
+        for group in groups.marked(given):
+            for artifact in group.shown:
+                yield f"  {wording.artifact(document.name(artifact.key), artifact.fields)}"
+            yield from self._more(group.more)
+            yield _INDENT + self.style(group.first.mark, "dim")
 
     def held(self, given: tuple[Held, ...]) -> Iterator[str]:
         def key(held: Held) -> tuple[str, str]:

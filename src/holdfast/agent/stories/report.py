@@ -26,6 +26,7 @@ def members(given: Report, generation: int) -> Iterator[tuple[str, Any]]:
     yield "orphans", document.orphans(left.orphans)
     yield "conflicts", map(document.conflict, left.conflicts)
     yield "adoption_candidates", map(document.candidate, left.candidates)
+    yield "recoverable", document.recoverable(left.recoverable)
     yield "pending", map(document.held, left.pending)
     yield "blocked", map(document.held, left.blocked)
     yield "unknown", [{"kind": kind, "reason": reason} for kind, reason in left.unknown]
@@ -45,7 +46,7 @@ def lines(given: Report, style: Style) -> Iterator[str]:
         yield from _failures(given)
         yield ""
     left = given.after
-    if left.orphans or left.conflicts or left.candidates or _waits(left):
+    if left.orphans or left.conflicts or left.candidates or left.recoverable or _waits(left):
         from holdfast.agent.stories import render
 
         yield from render.rest(left, style)

@@ -54,6 +54,7 @@ class Status:
     summary: Mapping[str, int]  # of the plan
     past: Past
     troubles: tuple[str, ...] = ()  # what is wrong besides: a part that is not in force, a fight
+    namespace: Mapping[str, Any] | None = None  # who holds it; None: not known
 
     def counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
@@ -70,6 +71,7 @@ class Status:
         yield "generation", newest
         yield "trial", None if past.trial is None else past.trial.entry()
         yield "last_pass", past.last_pass
+        yield "namespace", self.namespace
         yield "troubles", list(self.troubles)
         yield "counts", self.counts()
         yield "summary", dict(self.summary)

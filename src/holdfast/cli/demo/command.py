@@ -14,6 +14,7 @@ from holdfast.cli import namespaces
 from holdfast.cli.demo import script
 from holdfast.cli.exit import Exit
 from holdfast.errors import HoldfastError
+from holdfast.host import namespace_holder
 
 
 @click.command()
@@ -57,4 +58,6 @@ def _play(folder: Path) -> int:
     except Exception as error:
         print(f"holdfast: the demo stopped: {error}", file=sys.stderr)
         return Exit.FAILED
+    finally:
+        namespace_holder.forget()
     return code

@@ -56,6 +56,7 @@ class RouteTemplate:
     mtu: int = 0
     # What a route may say besides, as `ip` writes it ("advmss 1400"). None is made with it.
     other: str = ""
+    protocol: int = 0  # the tag of before that it carries still; 0: the one that is given now
 
     @property
     def aside(self) -> int:
@@ -120,6 +121,8 @@ def expand(shared: RouteTemplate, key: bytes) -> Artifact:
     }
     if shared.other:
         fields["other"] = shared.other
+    if shared.protocol:
+        fields["protocol"] = shared.protocol
     return Artifact(route_key(prefix, shared.family, shared.table, shared.metric), fields)
 
 

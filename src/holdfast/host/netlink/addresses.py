@@ -10,7 +10,7 @@ from holdfast.dataclass import replace
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
-from holdfast.engine.kinds.address import LOST
+from holdfast.engine.kinds.address import ADDRESS, LOST
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host.netlink import address_codec, steps, tags
@@ -27,18 +27,19 @@ _GONE = (errno.EADDRNOTAVAIL, errno.ENODEV)
 class AddressDriver:
     kinds = ("address",)
 
-    def __init__(self, sock: NetlinkSocket, tag: int) -> None:
+    def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag
+        self._former = former
         # What the last observation knew to be ours without a tag. Without one, all that is
         # untagged counts as somebody else's.
         self._claims: Mapping[Key, Claim] = {}
         self._reader = AddressReader(sock)
 
     def observe(self, scope: Scope) -> Observed:
-        self._claims = tags.untagged(scope.claims, self._tag)
+        self._claims = tags.untagged(scope.claims, self._tag, self._former)
         everything, places = self._reader.read()
-        own = [a for a in everything if a.protocol == self._tag or a.key in self._claims]
+        own = [a for a in everything if self._is_tagged(a) or a.key in self._claims]
         orphans = [address for address in own if address.key not in scope.keys]
         losses = self._losses(everything, places).of(orphans) if orphans else {}
         for address in own:
@@ -49,9 +50,7 @@ class AddressDriver:
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
             relevant = (
-                address.protocol == self._tag
-                or address.key in scope.keys
-                or address.key in scope.claims
+                self._is_tagged(address) or address.key in scope.keys or address.key in scope.claims
             )
             # What others have may speak against what is wanted; loopback and link-local never do.
             if not relevant and address.scope in ("host", "link"):
@@ -59,15 +58,20 @@ class AddressDriver:
             artifact = address.artifact
             if address.key in lost:
                 artifact = replace(artifact, fields={**artifact.fields, "no_prefix_route": LOST})
+            tagged, protocol = self._is_tagged(address), address.protocol
             sightings.setdefault(address.key, []).append(
                 Sighting(
                     artifact,
-                    tag=tags.tag_text(address.protocol, self._tag),
-                    holder=tags.holder_text(address.protocol, self._tag, address=True),
+                    tag=tags.tag_text(protocol, protocol) if tagged else "",
+                    holder="" if tagged else tags.holder_text(protocol, address=True),
                     bystanders=tuple(losses.get(address.key, ())),
+                    retag=tags.retag(protocol, self._tag) if tagged else None,
                 )
             )
         return Observed(sightings)
+
+    def _is_tagged(self, address: SeenAddress) -> bool:
+        return address.protocol == self._tag or address.protocol in self._former
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -167,6 +171,8 @@ class AddressDriver:
                 return steps.changed(operation, departures)
             problem = PrefixRoutes(self._sock, everything, places).put_back(seen)
             return steps.failed(operation, str(problem)) if problem else steps.done(operation)
+        if [change.field for change in operation.changes] == [ADDRESS.writer_field]:
+            return self._retag(operation, artifact, seen)
         losses = self._losses(everything, places)
         body = address_codec.rebuild(seen, artifact.fields, self._tag)
         # The kernel's replace changes the flags of an IPv6 address, but neither a prefix length
@@ -192,6 +198,15 @@ class AddressDriver:
         back = self._put_back(operation, [seen, *swept])
         fate = "the old one was put back" if back.ok else "and the old one could not be put back"
         return steps.failed(operation, f"{failure}; {fate}")
+
+    def _retag(self, operation: Operation, artifact: Artifact, seen: SeenAddress) -> Result:
+        """The kernel's replace changes the tag of an address in place, of either family."""
+        departures = self._departures(operation, seen)
+        if departures:
+            return steps.changed(operation, departures)
+        body = address_codec.rebuild(seen, artifact.fields, self._tag)
+        error = steps.send(self._sock, RTM_NEWADDR, REPLACE, body)
+        return steps.failed(operation, str(error)) if error else steps.done(operation)
 
     def _refusal(
         self,

@@ -47,9 +47,10 @@ class _Seen:
 class NeighbourDriver:
     kinds = ("neighbour",)
 
-    def __init__(self, sock: NetlinkSocket, tag: int) -> None:
+    def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag
+        self._former = former
 
     def observe(self, scope: Scope) -> Observed:
         bodies = [
@@ -65,7 +66,7 @@ class NeighbourDriver:
                 continue
             seen = _decode(body, dev)
             key = seen.artifact.key
-            ours = seen.declared and seen.protocol == self._tag
+            ours = seen.declared and self._is_ours(seen)
             if ours or key in scope.keys or key in scope.claims:
                 sightings.setdefault(key, []).append(self._sighting(seen))
         return Observed(sightings)
@@ -73,11 +74,13 @@ class NeighbourDriver:
     def _sighting(self, seen: _Seen) -> Sighting:
         if not seen.declared:
             return Sighting(seen.artifact, holder="learned by the kernel", transient=True)
-        return Sighting(
-            seen.artifact,
-            tag=tags.tag_text(seen.protocol, self._tag),
-            holder=tags.holder_text(seen.protocol, self._tag),
-        )
+        if not self._is_ours(seen):
+            return Sighting(seen.artifact, holder=tags.holder_text(seen.protocol))
+        tag = tags.tag_text(seen.protocol, seen.protocol)
+        return Sighting(seen.artifact, tag=tag, retag=tags.retag(seen.protocol, self._tag))
+
+    def _is_ours(self, seen: _Seen) -> bool:
+        return seen.protocol == self._tag or seen.protocol in self._former
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]

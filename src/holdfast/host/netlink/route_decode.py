@@ -161,6 +161,7 @@ class Reader:
     """Reads bodies as templates and keys. Routes that share a template share the object."""
 
     names: Mapping[int, str]
+    former: frozenset[int] = frozenset()  # tags of before, which templates have to tell
     _templates: dict[bytes, RouteTemplate] = field(default_factory=dict)
 
     def read(self, body: bytes) -> tuple[RouteTemplate, bytes]:
@@ -198,6 +199,7 @@ class Reader:
             address_text(found[RTA_PREFSRC]) if RTA_PREFSRC in found else "",
             attributes.to_int(attributes.parse(found.get(RTA_METRICS, b"")).get(RTAX_MTU, b"")),
             " ".join(_other(found)),
+            protocol_of(body) if protocol_of(body) in self.former else 0,
         )
         nhid = attributes.to_int(found.get(RTA_NH_ID, b""))
         if not (tos or source_length or nhid):
@@ -212,6 +214,7 @@ class Reader:
             shared.prefsrc,
             shared.mtu,
             shared.other,
+            shared.protocol,
             tos,
             source,
             nhid,

@@ -49,7 +49,7 @@ def target_of(operation: Operation, tag: int) -> Target:
     """What an operation deletes. A route that was adopted carries its maker's protocol."""
     seen = operation.observed or operation.subject
     if isinstance(seen, Batch):
-        return Target(seen.template, seen.keys, tag)
+        return Target(seen.template, seen.keys, seen.template.protocol or tag)
     shared, key = template_of(seen)
     fields = seen.fields
     if fields.get("nhid"):

@@ -56,7 +56,7 @@ def find_holders(
     """Add to `seen` who else is at the identities asked for."""
     for family, table, scopes in asked.tables():
         bodies = dump_routes(sock, family, table=table)
-        others = [body for body in bodies if protocol_of(body) != seen.tag]
+        others = [body for body in bodies if not seen.is_own(protocol_of(body))]
         wanted = _met(others, family, scopes)
         found: dict[bytes, list[Sighting]] = defaultdict(list)
         for body in settle(select(others, family, set().union(*wanted.values())), family):
@@ -83,7 +83,7 @@ def find_routes_to(sock: NetlinkSocket, keys: Collection[bytes], seen: RouteSigh
         bodies = pick(dump_runs(sock, family), family, wanted) if wanted else []
         for body in settle(bodies, family):
             route, key = seen.reader.read(body)
-            if protocol_of(body) == seen.tag:
+            if seen.is_own(protocol_of(body)):
                 seen.own.add(body)
             elif not _is_another_identity(route):
                 found = seen.foreign.setdefault(scope(route) + key, [])
@@ -103,7 +103,7 @@ def find_hidden(
         if DEFAULT_KEY[4] not in batch.keys:
             continue
         body = look_at(sock, MAIN_TABLE, DEFAULT_KEY[4]).body
-        if body is None or protocol_of(body) == seen.tag:
+        if body is None or seen.is_own(protocol_of(body)):
             continue
         found, key = seen.reader.read(body)
         if scope(found) == batch.scope:

@@ -33,6 +33,7 @@ class SharedRoutes:
     reader: Reader
     indexes: Mapping[str, int]
     tag: int
+    former: frozenset[int] = frozenset()  # tags of before
     # By identity: what is to be said of others' legs that were seen in routes of ours.
     joined: dict[bytes, str] = field(default_factory=dict)
 
@@ -57,7 +58,9 @@ class SharedRoutes:
         seen_legs = seen.nexthops
         mine = [leg for leg in seen_legs if not among(leg, foreign)]
         claimed, _ = template_of(Artifact(claim.key, claim.fields))
-        if protocol_of(body) != self.tag:
+        carried = protocol_of(body)
+        if carried != self.tag and carried not in self.former:
+            carried = int(str(claim.fields.get("protocol", self.tag)))
             # Only the first leg's attributes are dumped, and that one is not ours.
             seen = claimed
             mine = [leg for leg in mine if among(leg, claimed.nexthops)]
@@ -68,7 +71,7 @@ class SharedRoutes:
             self.joined[identity] = _joined(claim.key, others)
         seen = replace(seen, nexthops=tuple(mine))
         legs = legs_of(seen, self.indexes)
-        return None if isinstance(legs, str) else created(seen, legs, self.tag).bodies([key])[0]
+        return None if isinstance(legs, str) else created(seen, legs, carried).bodies([key])[0]
 
     def _foreign(self, identity: bytes, claim: Claim) -> list[Nexthop]:
         """What is declared by now is compared as it is, whoever added it."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Batch
-from holdfast.engine.kinds.route import RouteTemplate
+from holdfast.engine.kinds.route import RouteTemplate, expand
 from holdfast.engine.observed import Sighting
 from holdfast.host.netlink import tags
 from holdfast.host.netlink.messages import Dump
@@ -23,6 +23,7 @@ class RouteSighting:
     tag: int
     indexes: Mapping[str, int]
     reader: Reader
+    former: frozenset[int] = frozenset()  # tags of before
     foreign: dict[bytes, list[Sighting]] = field(default_factory=dict)
     impaired: dict[bytes, str] = field(default_factory=dict)
     exact: bool = False
@@ -33,6 +34,9 @@ class RouteSighting:
     @property
     def tag_text(self) -> str:
         return tags.tag_text(self.tag, self.tag)
+
+    def is_own(self, protocol: int) -> bool:
+        return protocol == self.tag or protocol in self.former
 
     @property
     def own(self) -> set[bytes]:
@@ -91,3 +95,9 @@ class RouteSighting:
 
     def unpack(self, body: bytes) -> tuple[RouteTemplate, bytes]:
         return self.reader.read(body)
+
+    def single(self, template: RouteTemplate, key: bytes) -> Sighting:
+        carried = template.protocol or self.tag
+        tag = tags.tag_text(carried, carried)
+        retag = self.tag if template.protocol else None
+        return Sighting(expand(template, key), tag=tag, retag=retag)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator, Sequence
 
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.artifact import Batch, Fields, Key
 from holdfast.engine.driver import Failure, Result
-from holdfast.engine.kinds.route import Nexthop, RouteTemplate, expand, template_of
+from holdfast.engine.kinds.route import ROUTE, Nexthop, RouteTemplate, expand, template_of
 from holdfast.engine.plan import Operation
 from holdfast.host.netlink.names import LinkNames
 from holdfast.host.netlink.route_codec import LOOPBACK, Leg
@@ -66,7 +66,10 @@ def prepare(operation: Operation, tag: int, names: LinkNames) -> Update:
         new, key = template_of(subject)
         keys = [key]
     target = target_of(operation, tag)
-    update = Update(operation, keys, target.shared, new, target.protocol, names)
+    old = target.shared
+    if any(change.field == ROUTE.writer_field for change in operation.changes):
+        old = replace(old, protocol=target.protocol)
+    update = Update(operation, keys, old, new, target.protocol, names)
     legs = legs_of(new, names.indexes)
     if isinstance(legs, str):
         update.fail_all(legs)

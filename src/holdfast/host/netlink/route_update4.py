@@ -134,9 +134,9 @@ def _sort_out(
 
 def _as_observed(update: Update, tag: int) -> list[bytes]:
     """The bodies of the routes to be changed, where they are ours by tag and their links exist."""
-    if update.protocol != tag or update.old_legs is None:
+    if update.protocol not in (tag, update.old.protocol) or update.old_legs is None:
         return []
-    return created(update.old, update.old_legs, tag).bodies(update.keys)
+    return created(update.old, update.old_legs, update.protocol).bodies(update.keys)
 
 
 def _without(keys: Sequence[bytes], some: Sequence[bytes]) -> Sequence[bytes]:
@@ -234,7 +234,8 @@ def _delete_would_match(old: RouteTemplate, new: RouteTemplate) -> bool:
     than both have.
     """
     return (
-        old.type == new.type
+        old.protocol == new.protocol
+        and old.type == new.type
         and all(map(_leg_would_match, old.nexthops, new.nexthops))
         and old.prefsrc in ("", new.prefsrc)
         and old.mtu in (0, new.mtu)

@@ -63,7 +63,7 @@ def plan_legs(update: Update) -> Steps:
 
 def _said(shared: RouteTemplate) -> tuple[object, ...]:
     """Of the route as a whole."""
-    return shared.type, shared.prefsrc, shared.mtu, shared.other
+    return shared.type, shared.prefsrc, shared.mtu, shared.other, shared.protocol
 
 
 def _equal(one: Leg, other: Leg) -> bool:

@@ -47,15 +47,16 @@ _TABLES_AT_ONCE = 64
 class RouteDriver:
     kinds: tuple[str, ...] = (ROUTE.name,)
 
-    def __init__(self, sock: NetlinkSocket, tag: int) -> None:
+    def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag
+        self._former = former
         self._checks = Checks(sock)
 
     def observe(self, scope: Scope) -> Observed:
         names = read_names(self._sock)
-        reader = Reader(names.names)
-        seen = RouteSighting(self._tag, names.indexes, reader)
+        reader = Reader(names.names, self._former)
+        seen = RouteSighting(self._tag, names.indexes, reader, self._former)
         if scope.destinations:
             find_routes_to(self._sock, scope.destinations, seen)
             return Observed(bulk={ROUTE.name: seen})
@@ -71,7 +72,9 @@ class RouteDriver:
             if key.kind == ROUTE.name
         }
         with_others = {identity: claim for identity, claim in claims.items() if _is_shared(claim)}
-        shared = SharedRoutes(with_others, batches, seen.reader, seen.indexes, self._tag)
+        shared = SharedRoutes(
+            with_others, batches, seen.reader, seen.indexes, self._tag, self._former
+        )
         tables = _tables(scope, batches, claims.values())
         dumped = {family: self._dump(family, tables) for family in (4, 6)}
         if not claims and seen.take_exact(batches, dumped):
@@ -89,8 +92,12 @@ class RouteDriver:
         seen.impaired.update(shared.joined)
 
     def _dump(self, family: int, tables: Iterable[int]) -> Dump:
-        """What carries our tag."""
-        dumps = (dump_runs(self._sock, family, table=table, protocol=self._tag) for table in tables)
+        """What carries our tag, or one of before."""
+        dumps = (
+            dump_runs(self._sock, family, table=table, protocol=tag)
+            for table in tables
+            for tag in (self._tag, *self._former)
+        )
         return Dump([run for dump in dumps for run in dump.runs])
 
     def apply(

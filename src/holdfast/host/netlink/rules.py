@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact, Key, Value
 from holdfast.engine.driver import Result, Scope
+from holdfast.engine.kinds.rule import RULE
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
@@ -56,23 +57,25 @@ class RuleReader:
 class RuleDriver:
     kinds = ("rule",)
 
-    def __init__(self, sock: NetlinkSocket, tag: int) -> None:
+    def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag
+        self._former = former
         self._reader = RuleReader(sock)
 
     def observe(self, scope: Scope) -> Observed:
         sightings: dict[Key, list[Sighting]] = {}
+        ours = {self._tag, *self._former}
         for rule in self._reader.read():
-            ours = rule.protocol == self._tag
-            if ours or rule.key in scope.keys or rule.key in scope.claims:
-                sightings.setdefault(rule.key, []).append(
-                    Sighting(
-                        rule.artifact,
-                        tag=tags.tag_text(rule.protocol, self._tag),
-                        holder=tags.holder_text(rule.protocol, self._tag),
-                    )
-                )
+            if rule.protocol in ours:
+                retag = tags.retag(rule.protocol, self._tag)
+                tag = tags.tag_text(rule.protocol, rule.protocol)
+                seen = Sighting(rule.artifact, tag=tag, retag=retag)
+            elif rule.key in scope.keys or rule.key in scope.claims:
+                seen = Sighting(rule.artifact, holder=tags.holder_text(rule.protocol))
+            else:
+                continue
+            sightings.setdefault(rule.key, []).append(seen)
         return Observed(sightings)
 
     def apply(
@@ -86,6 +89,11 @@ class RuleDriver:
                 return self._create(operation, artifact)
             case Verb.DELETE:
                 return self._delete(operation, artifact)
+            case Verb.UPDATE if [one.field for one in operation.changes] == [RULE.writer_field]:
+                # The tag is part of what the kernel knows a rule by: the new one first.
+                made = self._create(operation, artifact)
+                already = any(failure.exists for failure in made.failures)
+                return self._delete(operation, artifact) if made.ok or already else made
             case Verb.UPDATE | Verb.REPLACE:
                 return steps.failed(operation, "a rule is all identity and cannot be changed")
             case _:

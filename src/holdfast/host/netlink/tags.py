@@ -36,7 +36,15 @@ def holder_text(protocol: int, tag: int = NOBODY, *, address: bool = False) -> s
     return f"protocol {(_ADDRESS_WRITERS if address else _WRITERS).get(protocol, protocol)}"
 
 
-def untagged(claims: Mapping[Key, Claim], tag: int) -> dict[Key, Claim]:
+def retag(protocol: int, tag: int) -> int | None:
+    """What a sighting of ours is to be tagged with; None where it is."""
+    return tag if protocol != tag else None
+
+
+def untagged(
+    claims: Mapping[Key, Claim], tag: int, former: frozenset[int] = frozenset()
+) -> dict[Key, Claim]:
     """The claims on what carries no tag of ours. What was claimed with our tag and lacks it now,
     somebody else has put there."""
-    return {key: claim for key, claim in claims.items() if claim.fields.get("protocol") != tag}
+    ours = {tag, *former}
+    return {key: claim for key, claim in claims.items() if claim.fields.get("protocol") not in ours}
