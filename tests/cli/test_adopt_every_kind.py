@@ -146,8 +146,18 @@ def claimed_tables(holdfast: Holdfast) -> list[str]:
 
 ADOPTED: dict[Callable[[Holdfast, Namespace], set[str]], set[str]] = {
     by_hand: {"link", "address", "route", "rule", "neighbour"},
-    of_a_lost_ledger: {"link", "sysctl", "file", "hostname", "block", "dropin", "service"},
-    of_another_program: {"link", "nft"},
+    # Without a ledger the kernel's tag is no proof either: what carries it is adopted, too.
+    of_a_lost_ledger: {
+        "link",
+        "sysctl",
+        "file",
+        "hostname",
+        "block",
+        "dropin",
+        "service",
+        "address",
+    },  # fmt: skip
+    of_another_program: {"link", "nft", "address", "route", "rule"},
 }
 UNDER_QEMU = {"wireguard"}
 

@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from holdfast.cli.main import run
+from holdfast.engine.artifact import Key
 from holdfast.host import namespace_holder
 from holdfast.paths import Paths
 from holdfast.state import installation
+from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
 from tests.child import in_child
 from tests.cli.conftest import Done, Holdfast
@@ -377,3 +379,18 @@ def test_where_run_cannot_be_written(
     assert len(wire.ip_json("-4 route show proto 72")) == 1
     other.set_up("apply", "router.yaml", "--yes", "--allow-mass-delete")
     assert len(wire.ip_json("-4 route show proto 72")) == 2
+
+
+def test_what_is_made_before_recovery_is_claimed(wire: Namespace, one: Holdfast) -> None:
+    """What a pass has made itself is its own; what was there, and is as declared, is not."""
+    shutil.rmtree(Paths(one.root).state_dir)
+    wire.ip("neigh del 192.0.2.9 dev wan0")
+    apply(one)
+    claimed = {str(key) for key in _claims(one)}
+    assert "neighbour 192.0.2.9 dev wan0" in claimed
+    assert not claimed & (TAGGED - {"neighbour 192.0.2.9 dev wan0"})
+
+
+def _claims(holdfast: Holdfast) -> list[Key]:
+    with Ledger.read(Paths(holdfast.root)) as ledger:
+        return list(ledger.claims())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import decide, diff, order, ownership, record, stand_ins
+from holdfast.engine import decide, diff, order, ownership, record, stand_ins, unrecovered
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Failure, Result, Scope
@@ -177,6 +177,8 @@ class Pass:
     def _record(
         self, current: Plan, observed: Observed, claims: dict[Key, Claim]
     ) -> dict[Key, Claim]:
+        if current.recoverable:
+            observed = unrecovered.without_tags(observed)
         put, remove = record.settle(
             current, observed, claims, self._results, self.generation, self.host.epoch
         )

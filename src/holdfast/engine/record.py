@@ -129,7 +129,7 @@ def settle(
         ours, foreign = ownership.split(kind, observed.sightings.get(key, ()), claim, epoch)
         proven: Sequence[Sighting] = [sighting for sighting, _ in ours]
         if not proven and key in made:
-            proven = _untagged(kind, foreign)
+            proven = [one for one in foreign if one.unproven] or _untagged(kind, foreign)
         if not proven and key in made and kind.nonce_field and foreign:
             # Made exclusively a moment ago, and changed by somebody since: a claim holds on that.
             put[key] = replace(claim, state=ClaimState.OWNED, nonce="")
