@@ -156,7 +156,7 @@ ADOPTED: dict[Callable[[Holdfast, Namespace], set[str]], set[str]] = {
         "dropin",
         "service",
         "address",
-    },  # fmt: skip
+    },
     of_another_program: {"link", "nft", "address", "route", "rule"},
 }
 UNDER_QEMU = {"wireguard"}
