@@ -18,7 +18,7 @@ from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.kinds import route
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Loss, Observed, Sighting
 from holdfast.engine.plan import Candidate, Change, Conflict, Held, Operation, Orphan, Plan
 from holdfast.engine.policy import Policy
 from tests.engine.memory_routes import MemoryRoutes, pack_prefix
@@ -132,8 +132,11 @@ def _observed(found: YAML) -> Observed:
     for one in found.get("sightings", ()):
         artifact = _artifact(one)
         said = {name: one[name] for name in ("tag", "holder", "nonce", "transient") if name in one}
-        seen = Sighting(artifact, bystanders=tuple(one.get("bystanders", ())), **said)
-        sightings.setdefault(artifact.key, []).append(seen)
+        sightings.setdefault(artifact.key, []).append(Sighting(artifact, **said))
+    losses = {
+        _key(one["artifact"]): [Loss(what, one.get("field", "")) for what in one["others_lose"]]
+        for one in found.get("losses", ())
+    }
     # A kind, or one artifact of it.
     unknown = {_key(x) if " " in x else x: why for x, why in found.get("unknown", {}).items()}
     routes = found.get("routes", {})
@@ -147,7 +150,8 @@ def _observed(found: YAML) -> Observed:
         ],
         links,
     )
-    return Observed(sightings, {} if "route" in unknown else {"route": bulk}, unknown)
+    seen = {} if "route" in unknown else {"route": bulk}
+    return Observed(sightings, seen, unknown, losses=losses)
 
 
 def _claim(one: YAML) -> Claim:
@@ -207,6 +211,7 @@ def _operation(one: Operation) -> YAML:
             "proof": one.proof,
             "risk": "" if one.risk == "none" else one.risk.value,
             "changes": _changes(one.changes),
+            "others_lose": list(one.losses),
         }
     )
 
@@ -219,6 +224,7 @@ def _orphan(one: Orphan) -> YAML:
             "owners": list(one.owners),
             "reason": one.reason,
             "proof": one.proof,
+            "others_would_lose": list(one.losses),
         }
     )
 
@@ -235,4 +241,11 @@ def _held_by(one: Conflict | Candidate) -> YAML:
 
 
 def _held(one: Held) -> YAML:
-    return _filled({"owner": one.owner, "artifact": str(one.key or ""), "reason": one.reason})
+    return _filled(
+        {
+            "owner": one.owner,
+            "artifact": str(one.key or ""),
+            "reason": one.reason,
+            "others_would_lose": list(one.losses),
+        }
+    )

@@ -211,6 +211,6 @@ def test_cases_of_the_planner(name: str) -> None:
         seen = {key: many for key, many in case.observed.sightings.items() if key.kind == kind}
         bulk = {one: many for one, many in case.observed.bulk.items() if one == kind}
         claims = {key: claim for key, claim in case.claims.items() if key in touched}
-        observed = Observed(seen, bulk, standing=ground.standing)
+        observed = Observed(seen, bulk, standing=ground.standing, losses=case.observed.losses)
         part = plan(ground.part(touched), observed, claims, case.policy)
         assert about(part, touched) == about(whole, touched), kind

@@ -351,7 +351,7 @@ def _command(
         return LinuxHost(paths, tag, disturbed.socket())
 
     monkeypatch.setattr(run, "LinuxHost", host)
-    asked = run.Request(scene.paths, path, "test", "json", False, False, False, False, 0.0)
+    asked = run.Request(scene.paths, path, "test", "json", False, False, False, False, False, 0.0)
     code = run.run(asked)
     path.unlink()
     return code, disturbed

@@ -154,7 +154,7 @@ def test_what_others_have_on_it_keeps_the_tunnel(
     netns.ip("route add 203.0.113.0/24 dev ds proto static")
     report = router.converge(WAN)
     (kept,) = (one for one in report.after.orphans if not one.removed)
-    assert kept.reason.startswith("kept: deleting it would also remove route 203.0.113.0/24")
+    assert kept.reason.startswith("kept: others would lose route 203.0.113.0/24")
     assert "ds" in links(netns)
     netns.ip("route del 203.0.113.0/24 dev ds")
     router.converge(WAN)

@@ -52,12 +52,15 @@ class Loaded:
         )
         return About(__version__, str(paths.root), str(self.path), files)
 
-    def policy(self, epoch: str, *, allow_mass_delete: bool = False) -> Policy:
+    def policy(
+        self, epoch: str, *, allow_mass_delete: bool = False, allow_side_effects: bool = False
+    ) -> Policy:
         cut = self.router.doubt
         return Policy(
             epoch=epoch,
             max_delete_share=self.router.ownership.max_delete_share,
             allow_mass_delete=allow_mass_delete,
+            allow_side_effects=allow_side_effects,
             doubt=cut or self.unfinished,
             remedy=CUT_REMEDY if cut else unfinished.REMEDY,
             unloaded=self.unloaded,

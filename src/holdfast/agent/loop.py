@@ -337,6 +337,7 @@ class Agent:
                     guard=guard,
                     allow_mass_delete=questions.allow_mass_delete or parts_alone,
                     asked=bool(questions.questions),
+                    allow_side_effects=questions.allow_side_effects,
                     progress=questions.progress,
                 )
                 if changed:

@@ -89,6 +89,7 @@ class Reconciler:
         guard: Callable[[Plan], str] = lambda _plan: "",
         allow_mass_delete: bool = False,
         asked: bool = False,
+        allow_side_effects: bool = False,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> Done:
         """Looks at everything. Raises OtherInForce, Refused, LedgerError or DriverError; what was
@@ -100,9 +101,11 @@ class Reconciler:
             self._in_force.check(ledger, router)
             standing = self._look(router, ledger)
             work = self._pass(router, desired, self._open(router, standing), ledger)
-            unattended = not asked and self._is_new(ledger, router)
             policy = replace(
-                work.policy, allow_mass_delete=allow_mass_delete, unattended=unattended
+                work.policy,
+                allow_mass_delete=allow_mass_delete,
+                allow_side_effects=allow_side_effects,
+                unattended=not asked and self._is_new(ledger, router),
             )
             work.policy = standing.policy(policy)
             work.progress = progress

@@ -34,6 +34,7 @@ def look(
     loaded: Loaded,
     *,
     allow_mass_delete: bool = False,
+    allow_side_effects: bool = False,
     keys: frozenset[Key] = frozenset(),
     batches: tuple[Batch, ...] = (),
 ) -> View:
@@ -46,6 +47,10 @@ def look(
         scope = reconcile.scope(loaded.desired, claims)
         wider = replace(scope, keys=scope.keys | keys, batches=(*scope.batches, *batches))
         observed = host.observe(wider)
-        policy = loaded.policy(host.epoch, allow_mass_delete=allow_mass_delete)
+        policy = loaded.policy(
+            host.epoch,
+            allow_mass_delete=allow_mass_delete,
+            allow_side_effects=allow_side_effects,
+        )
         made = planner.plan(loaded.desired, observed, claims, standing.policy(policy))
         return View(claims, observed, made, host.epoch, standing)

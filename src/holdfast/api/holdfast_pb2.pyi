@@ -493,8 +493,11 @@ class PlanRequest(_message.Message):
     ALLOW_MASS_DELETE_FIELD_NUMBER: _builtins.int
     BACK_FIELD_NUMBER: _builtins.int
     ALLOW_LOCKOUT_FIELD_NUMBER: _builtins.int
+    ALLOW_SIDE_EFFECTS_FIELD_NUMBER: _builtins.int
     allow_mass_delete: _builtins.bool
     allow_lockout: _builtins.bool
+    allow_side_effects: _builtins.bool
+    """Plan what others lose something by as well; without, it is blocked."""
     @_builtins.property
     def form(self) -> Global___Form: ...
     @_builtins.property
@@ -508,10 +511,11 @@ class PlanRequest(_message.Message):
         allow_mass_delete: _builtins.bool = ...,
         back: Global___Back | None = ...,
         allow_lockout: _builtins.bool = ...,
+        allow_side_effects: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "back", b"back", "form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "back", b"back", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "allow_side_effects", b"allow_side_effects", "back", b"back", "form", b"form"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__back: _TypeAlias = _typing.Literal["back"]  # noqa: Y015
     _WhichOneofArgType__back: _TypeAlias = _typing.Literal["_back", b"_back"]  # noqa: Y015
@@ -637,9 +641,12 @@ class ApplyRequest(_message.Message):
     ALLOW_MASS_DELETE_FIELD_NUMBER: _builtins.int
     ALLOW_LOCKOUT_FIELD_NUMBER: _builtins.int
     BACK_FIELD_NUMBER: _builtins.int
+    ALLOW_SIDE_EFFECTS_FIELD_NUMBER: _builtins.int
     allow_mass_delete: _builtins.bool
     allow_lockout: _builtins.bool
     """Let it cut the connection that somebody is logged in over."""
+    allow_side_effects: _builtins.bool
+    """Make changes, too, that others lose routes, addresses or the like by."""
     @_builtins.property
     def form(self) -> Global___Form: ...
     @_builtins.property
@@ -653,10 +660,11 @@ class ApplyRequest(_message.Message):
         allow_mass_delete: _builtins.bool = ...,
         allow_lockout: _builtins.bool = ...,
         back: Global___Back | None = ...,
+        allow_side_effects: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "back", b"back", "form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "back", b"back", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "allow_side_effects", b"allow_side_effects", "back", b"back", "form", b"form"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__back: _TypeAlias = _typing.Literal["back"]  # noqa: Y015
     _WhichOneofArgType__back: _TypeAlias = _typing.Literal["_back", b"_back"]  # noqa: Y015

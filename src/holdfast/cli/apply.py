@@ -23,6 +23,7 @@ from holdfast.paths import Paths
 )
 @arguments.allow_mass_delete
 @arguments.allow_lockout
+@arguments.allow_side_effects
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -34,6 +35,7 @@ def command(
     confirm_within: float,
     allow_mass_delete: bool,
     allow_lockout: bool,
+    allow_side_effects: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -60,6 +62,7 @@ def command(
             dry_run=dry_run,
             allow_mass_delete=allow_mass_delete,
             allow_lockout=allow_lockout,
+            allow_side_effects=allow_side_effects,
             wait=wait,
             confirm_within=confirm_within,
             asked_for=True,

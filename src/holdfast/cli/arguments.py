@@ -39,6 +39,13 @@ allow_mass_delete = click.option(
 )
 
 
+allow_side_effects = click.option(
+    "--allow-side-effects",
+    is_flag=True,
+    help="Let it make changes that others lose routes, addresses or the like by.",
+)
+
+
 class Number(click.ParamType[int]):
     """Of a generation or an event: as large as the ledger can hold, and as fits into a request."""
 

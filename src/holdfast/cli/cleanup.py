@@ -21,11 +21,18 @@ if TYPE_CHECKING:
 @arguments.file
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @arguments.allow_lockout
+@arguments.allow_side_effects
 @arguments.wait
 @output.option
 @click.pass_obj
 def command(
-    paths: Paths, file: Path | None, yes: bool, allow_lockout: bool, wait: float, output: str
+    paths: Paths,
+    file: Path | None,
+    yes: bool,
+    allow_lockout: bool,
+    allow_side_effects: bool,
+    wait: float,
+    output: str,
 ) -> int:
     """Remove everything that is provably Holdfast's, as if nothing were declared any more.
 
@@ -65,6 +72,7 @@ def command(
         dry_run=False,
         allow_mass_delete=True,
         allow_lockout=allow_lockout,
+        allow_side_effects=allow_side_effects,
         wait=wait,
         leaves=True,
     )

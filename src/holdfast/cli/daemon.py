@@ -56,6 +56,7 @@ class Daemon:
         *,
         allow_mass_delete: bool = False,
         allow_lockout: bool = False,
+        allow_side_effects: bool = False,
         back: pb.Back | None = None,
     ) -> Plan:
         """back: what going back to an earlier generation would do."""
@@ -65,6 +66,7 @@ class Daemon:
             form=wanted(form),
             allow_mass_delete=allow_mass_delete,
             allow_lockout=allow_lockout,
+            allow_side_effects=allow_side_effects,
             back=back,
         )
         replies = self.client.stream("Router.Plan", request, pb.PlanReply, READ_S)

@@ -51,6 +51,7 @@ def _plan(request: Request, found: Daemon, form: str, back: pb.Back | None = Non
         form,
         allow_mass_delete=request.allow_mass_delete,
         allow_lockout=request.allow_lockout,
+        allow_side_effects=request.allow_side_effects,
         back=back,
     )
 
@@ -80,6 +81,7 @@ def _apply(request: Request, found: Daemon, back: pb.Back | None = None) -> int:
         form=daemon.wanted(request.output),
         allow_mass_delete=request.allow_mass_delete,
         allow_lockout=request.allow_lockout,
+        allow_side_effects=request.allow_side_effects,
         back=back,
     )
     progress, converged, data = ProgressLine(), False, b""

@@ -27,6 +27,7 @@ from holdfast.paths import Paths
 )
 @arguments.allow_mass_delete
 @arguments.allow_lockout
+@arguments.allow_side_effects
 @output.option
 @click.pass_obj
 def command(
@@ -36,6 +37,7 @@ def command(
     detailed_exitcode: bool,
     allow_mass_delete: bool,
     allow_lockout: bool,
+    allow_side_effects: bool,
     output: str,
 ) -> int:
     """Show what an apply would do, why, and by what right. Changes nothing."""
@@ -43,7 +45,10 @@ def command(
         with daemon.connect(paths, reads=True) as found:
             if found is not None and found.serves(file):
                 made = found.plan(
-                    output, allow_mass_delete=allow_mass_delete, allow_lockout=allow_lockout
+                    output,
+                    allow_mass_delete=allow_mass_delete,
+                    allow_lockout=allow_lockout,
+                    allow_side_effects=allow_side_effects,
                 )
                 if made.waiting:
                     print(made.waiting, file=sys.stderr)
@@ -56,7 +61,12 @@ def command(
 
     say_waiting(paths)
     loaded = load(paths, file)
-    plan = look(paths, loaded, allow_mass_delete=allow_mass_delete).plan
+    plan = look(
+        paths,
+        loaded,
+        allow_mass_delete=allow_mass_delete,
+        allow_side_effects=allow_side_effects,
+    ).plan
     plan = operator.guarded(plan, loaded, allow=allow_lockout, trial=False)
     about = loaded.about(paths)
     show.plan(plan, about, output, sys.stdout)

@@ -30,6 +30,7 @@ class StoredPlan:
     files: tuple[FileDigest, ...]
     digest: str
     operations: frozenset[str]  # what each one that changes the host does, as JSON
+    side_effects: bool  # others lose something by it
 
     def refuse_changed_config(self, about: About) -> None:
         """Raises where the configuration is no longer the one the plan was made from."""
@@ -88,6 +89,7 @@ def read(path: Path, paths: Paths) -> StoredPlan | None:
             tuple(FileDigest(file["path"], file["sha256"]) for file in data["config"]["files"]),
             data["digest"],
             frozenset(_deed(e) for e in data["operations"] if e["action"] in _CHANGING),
+            any(e.get("losses") for e in data["operations"]),
         )
     except (KeyError, TypeError) as error:
         raise Refused(f"{path}: not a whole plan ({error}); make it again") from None
@@ -106,6 +108,7 @@ def _plan_data(path: Path) -> dict[str, Any] | None:
 def _deed(entry: Entry) -> str:
     """All that an operation does, in a form that can be compared."""
     deed = {key: entry[key] for key in ("action", "artifact", "fields", "changes")}
+    deed["losses"] = sorted(entry.get("losses", ()))
     return json.dumps(deed, sort_keys=True)
 
 
@@ -116,7 +119,8 @@ def _say(deed: str) -> str:
         for change in entry["changes"]
     )
     shown = wording.artifact(entry["artifact"], None if changes else entry["fields"])
-    return f"{entry['action']} {shown}" + (f" ({changes})" if changes else "")
+    lost = f", by which others lose {', '.join(entry['losses'])}" if entry["losses"] else ""
+    return f"{entry['action']} {shown}" + (f" ({changes})" if changes else "") + lost
 
 
 def _few(lines: Iterable[str]) -> Iterator[str]:

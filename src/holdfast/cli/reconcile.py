@@ -16,6 +16,7 @@ from holdfast.paths import Paths
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @arguments.allow_mass_delete
 @arguments.allow_lockout
+@arguments.allow_side_effects
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -26,6 +27,7 @@ def command(
     dry_run: bool,
     allow_mass_delete: bool,
     allow_lockout: bool,
+    allow_side_effects: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -44,6 +46,7 @@ def command(
             dry_run=dry_run,
             allow_mass_delete=allow_mass_delete,
             allow_lockout=allow_lockout,
+            allow_side_effects=allow_side_effects,
             wait=wait,
         )
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--overwrite", is_flag=True, help="Lose edits of its files that were never applied.")
 @arguments.allow_mass_delete
 @arguments.allow_lockout
+@arguments.allow_side_effects
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -32,6 +33,7 @@ def command(
     overwrite: bool,
     allow_mass_delete: bool,
     allow_lockout: bool,
+    allow_side_effects: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -53,6 +55,7 @@ def command(
         dry_run=False,
         allow_mass_delete=allow_mass_delete,
         allow_lockout=allow_lockout,
+        allow_side_effects=allow_side_effects,
         wait=wait,
         asked_for=True,
     )

@@ -44,6 +44,7 @@ class Request:
     dry_run: bool
     allow_mass_delete: bool
     allow_lockout: bool
+    allow_side_effects: bool
     wait: float  # seconds, for whoever holds the ledger
     confirm_within: float = 0.0  # seconds; 0: it need not be confirmed
     asked_for: bool = False  # by a person, who may mean what was reverted before
@@ -84,6 +85,9 @@ def _alone(request: Request, served: Path | None) -> int:
     loaded = load(request.paths, request.file if stored is None else stored.config)
     if stored is not None:
         stored.refuse_changed_config(loaded.about(request.paths))
+        # Whoever stored it saw what others lose by it; more than that makes it another plan.
+        allowed = request.allow_side_effects or stored.side_effects
+        request = replace(request, allow_side_effects=allowed)
     if request.dry_run:
         return _dry_run(request, loaded, stored)
     shown = ""
@@ -167,7 +171,12 @@ def check(request: Request, loaded: Loaded) -> None:
 def _look(request: Request, loaded: Loaded) -> Plan:
     from holdfast.agent.preview import look
 
-    plan = look(request.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+    plan = look(
+        request.paths,
+        loaded,
+        allow_mass_delete=request.allow_mass_delete,
+        allow_side_effects=request.allow_side_effects,
+    ).plan
     return _guarded(plan, request, loaded)
 
 
@@ -223,7 +232,11 @@ class AgreedPass:
             standing = holding.look(request.paths, ledger, tag, read_epoch())
             host = stack.enter_context(LinuxHost(request.paths, tag, former=standing.former))
             held = stack.enter_context(closing(Hold()))
-            policy = self.loaded.policy(host.epoch, allow_mass_delete=request.allow_mass_delete)
+            policy = self.loaded.policy(
+                host.epoch,
+                allow_mass_delete=request.allow_mass_delete,
+                allow_side_effects=request.allow_side_effects,
+            )
             if not request.asked_for:
                 policy = replace(policy, unattended=not ledger.began_with(router.files))
             work = Pass(

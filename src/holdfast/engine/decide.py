@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.engine import diff, ownership, risk
-from holdfast.engine.artifact import Artifact, ArtifactKind, Fields
+from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
 from holdfast.engine.claim import Claim, Provenance
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.observed import Sighting
@@ -19,6 +19,9 @@ from holdfast.engine.plan import (
     Risk,
     Verb,
 )
+
+# As many of what others would lose as can be read; a plan's document has them all.
+_SHOWN = 10
 
 SETTING = "a setting: it always exists, and setting it is what was declared"
 RECOVER_REMEDY = "`holdfast adopt --recover`, if it was made by this installation"
@@ -51,8 +54,22 @@ def ensure(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draf
         _create(want, draft)
 
 
+def side_effects(losses: Sequence[str]) -> str:
+    """Why something is not done that others would lose something by, and what to do about it."""
+    more = f" and {len(losses) - _SHOWN} more" if len(losses) > _SHOWN else ""
+    return (
+        f"others would lose {', '.join(losses[:_SHOWN])}{more}; if that is meant, say"
+        " --allow-side-effects"
+    )
+
+
 def _create(want: Wanted, draft: Draft) -> None:
     artifact = want.intent.artifact
+    losses = draft.lost(artifact.key)
+    if losses and not draft.policy.allow_side_effects:
+        reason = f"not created: {side_effects(losses)}"
+        draft.hold(want.intent, reason, blocked=True, losses=losses)
+        return
     level, note = risk.assess(Verb.CREATE, artifact)
     draft.created.add(artifact.key)
     draft.operations.append(
@@ -65,6 +82,7 @@ def _create(want: Wanted, draft: Draft) -> None:
             risk=level,
             risk_note=note,
             requires=want.intent.requires,
+            losses=losses,
         )
     )
 
@@ -73,14 +91,18 @@ def settling(kind: ArtifactKind, differing: Sequence[Change], seen: Fields) -> t
     """What makes something of ours as declared, and why."""
     if not differing:
         return Verb.KEEP, "as declared"
-    names = [change.field for change in differing]
-    # A field that holds several things is named for them: nexthops.
-    verb = "differ" if len(names) > 1 or isinstance(differing[0].after, tuple) else "differs"
-    reason = f"{_joined(names)} {verb}"
+    reason = _differ(differing)
     fixed = [one.field for one in differing if kind.immutable(seen, one.field, one.after)]
     if fixed:
         return Verb.REPLACE, f"{reason}; {_joined(fixed)} cannot be changed in place"
     return Verb.UPDATE, reason
+
+
+def _differ(differing: Sequence[Change]) -> str:
+    names = [change.field for change in differing]
+    # A field that holds several things is named for them: nexthops.
+    verb = "differ" if len(names) > 1 or isinstance(differing[0].after, tuple) else "differs"
+    return f"{_joined(names)} {verb}"
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -101,10 +123,22 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
             want.intent, f"{reason}, and {artifact.key} is not ours to replace", blocked=True
         )
         return
-    if verb is Verb.REPLACE and seen.bystanders:
-        gone = ", ".join(seen.bystanders)
-        draft.hold(want.intent, f"{reason}; replacing it would also remove {gone}", blocked=True)
-        return
+    losses = draft.lost(artifact.key, [change.field for change in differing])
+    if losses and not draft.policy.allow_side_effects:
+        if verb is Verb.REPLACE:
+            said = f"{reason}; {side_effects(losses)}"
+            draft.hold(want.intent, said, blocked=True, losses=losses)
+            return
+        # What is there stays, and so does what stands on it; its other fields are set.
+        kept, differing = _parted(artifact.key, differing, draft)
+        draft.block(want.intent, f"{_differ(kept)}; {side_effects(losses)}", losses)
+        names = _joined([change.field for change in kept])
+        reason = (
+            f"{_differ(differing)} (not changed: {names})"
+            if differing
+            else f"as declared but for {names}"
+        )
+        verb, losses = Verb.UPDATE if differing else Verb.KEEP, ()
     level, note = risk.assess(verb, artifact, differing) if differing else (Risk.NONE, "")
     draft.operations.append(
         Operation(
@@ -120,8 +154,20 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
             requires=want.intent.requires,
             observed=seen.artifact,
             revert=want.intent.revert and kind.setting,
+            losses=losses,
         )
     )
+
+
+def _parted(
+    key: Key, differing: Sequence[Change], draft: Draft
+) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+    """The changes that others lose something by, and the others."""
+    taking = {one.field for one in draft.observed.losses[key]}
+    if "" in taking:
+        return tuple(differing), ()
+    kept = tuple(one for one in differing if one.field in taking)
+    return kept, tuple(one for one in differing if one not in kept)
 
 
 def _offer(
@@ -155,6 +201,7 @@ def absent(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draf
     claim = draft.claims.get(key)
     ours, foreign = ownership.split(kind, sightings, claim, draft.policy.epoch)
     foreign = [sighting for sighting in foreign if not sighting.transient]
+    losses = draft.lost(key)
     for sighting, proof in ours:
         if claim is not None and claim.provenance is not Provenance.CREATED and not sighting.tag:
             reason = f"{key} was {claim.provenance}, not created by Holdfast, so it is not deleted"
@@ -162,9 +209,9 @@ def absent(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draf
         elif not ownership.untouched(kind, sighting, claim):
             reason = f"{key} is no longer what was claimed, so it is not deleted"
             draft.hold(want.intent, reason, blocked=True)
-        elif sighting.bystanders:
-            gone = ", ".join(sighting.bystanders)
-            draft.hold(want.intent, f"deleting {key} would also remove {gone}", blocked=True)
+        elif losses and not draft.policy.allow_side_effects:
+            reason = f"{key} is not deleted: {side_effects(losses)}"
+            draft.hold(want.intent, reason, blocked=True, losses=losses)
         else:
             remove(sighting, kind, proof, want.owners, "declared absent", draft, keep_rule=False)
     if foreign:
@@ -242,12 +289,17 @@ def remove(
     """Delete what is ours, if the cleanup rule of its kind allows."""
     artifact = sighting.artifact
     claim = draft.claims.get(artifact.key)
+    losses = draft.lost(artifact.key)
     if keep_rule:
         if claim is not None and claim.provenance is Provenance.SET and not sighting.tag:
             # It was there before us, and was never ours but for the values we gave it.
             _release(claim, kind, sighting, proof, draft)
             return
         allowed, reason = ownership.may_delete_orphan(kind, sighting, claim)
+        if allowed and losses and not draft.policy.allow_side_effects:
+            reason = f"kept: {side_effects(losses)}"
+            draft.orphans.append(Orphan(artifact, owners, False, reason, proof, losses))
+            return
         draft.orphans.append(
             Orphan(artifact, owners, allowed, reason if not allowed else why, proof)
         )
@@ -267,5 +319,6 @@ def remove(
             risk=level,
             risk_note=note,
             observed=artifact,
+            losses=losses,
         )
     )

@@ -123,12 +123,14 @@ def orphan(given: Orphan, artifact: Artifact) -> Entry:
         "removed": given.removed,
         "reason": given.reason,
         "proof": given.proof,
+        "losses": list(given.losses),
     }
 
 
 def held(given: Held) -> Entry:
     entry: Entry = {"owner": given.owner, "origin": given.origin, "reason": given.reason}
-    return entry | {"artifact": None if given.key is None else name(given.key)}
+    entry["artifact"] = None if given.key is None else name(given.key)
+    return entry | {"losses": list(given.losses)}
 
 
 def name(key: Key) -> Entry:
@@ -163,6 +165,9 @@ def _operation_digest(given: Operation) -> str:
     else:
         observed = given.observed.fields if isinstance(given.observed, Artifact) else None
         state.update(_canonical(given.subject.key.name, given.subject.fields, observed))
+    if given.losses:
+        # Whoever agrees to a plan agrees to what others lose by it.
+        state.update("\n".join(("", *sorted(given.losses))).encode())
     return state.hexdigest()
 
 
@@ -184,6 +189,7 @@ def _shared(given: Operation) -> Entry:
         "risk_note": given.risk_note,
         "changes": changes(given.changes),
         "requires": [name(key) for key in given.requires],
+        "losses": list(given.losses),
     }
 
 

@@ -89,12 +89,34 @@ class Draft:
                 return f"waits for {key}: it is not there yet"
         return ""
 
-    def hold(self, intent: Intent | BulkIntent, reason: str, *, blocked: bool = False) -> None:
+    def lost(self, key: Key, fields: Iterable[str] | None = None) -> tuple[str, ...]:
+        """What others would lose by a change of an artifact, or by that of some of its fields."""
+        counting = None if fields is None else {"", *fields}
+        found = (
+            one.what
+            for one in self.observed.losses.get(key, ())
+            if counting is None or one.field in counting
+        )
+        return tuple(dict.fromkeys(found))
+
+    def hold(
+        self,
+        intent: Intent | BulkIntent,
+        reason: str,
+        *,
+        blocked: bool = False,
+        losses: tuple[str, ...] = (),
+    ) -> None:
         key = intent.artifact.key if isinstance(intent, Intent) else None
-        held = Held(intent.owner, intent.origin, reason, key)
+        held = Held(intent.owner, intent.origin, reason, key, losses=losses)
         (self.blocked if blocked else self.pending).append(held)
         if key is not None:
             self.missing[key] = reason
+
+    def block(self, intent: Intent, reason: str, losses: tuple[str, ...]) -> None:
+        """A part of it must wait for somebody; it is there, and others go on with it."""
+        key = intent.artifact.key
+        self.blocked.append(Held(intent.owner, intent.origin, reason, key, losses=losses))
 
     def finish(self, desired: Desired) -> Plan:
         operations = self.operations

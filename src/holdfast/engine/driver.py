@@ -9,7 +9,19 @@ from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.observed import Observed
-from holdfast.engine.plan import Operation
+from holdfast.engine.plan import Change, Operation, Verb
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """What is declared to become of an object, as far as it alone tells."""
+
+    verb: Verb = Verb.KEEP
+    changes: tuple[Change, ...] = ()  # of an update or replace
+
+    @property
+    def ends(self) -> bool:
+        return self.verb in (Verb.DELETE, Verb.REPLACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +37,9 @@ class Scope:
     claims: Mapping[Key, Claim] = field(default_factory=dict)
     # The routing tables that may hold routes of ours; None where nobody remembers.
     tables: frozenset[int] | None = None
-    # Whether what is declared would have an object, as it was seen, deleted or replaced. What
-    # others would lose by that may be dear to find out, and is asked of no other object.
-    ending: Callable[[Artifact], bool] = lambda _seen: False
+    # What is declared to become of an object, as it was seen. What others would lose by that may be
+    # dear to find out, and is asked of no object that stays as it is.
+    coming: Callable[[Artifact], Coming] = lambda _seen: Coming()
     # What is to be there under a key, for objects that have to be compared with all of it; None
     # where nothing is.
     declared: Callable[[Key], Artifact | None] = lambda _key: None

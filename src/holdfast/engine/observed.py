@@ -18,10 +18,17 @@ class Sighting:
     holder: str = ""  # who else it seems to belong to ("protocol static"), for people to read
     nonce: str = ""  # what a pending claim may recognise its object by
     transient: bool = False  # the kernel's own cache entry, nobody's declared state
-    bystanders: tuple[str, ...] = ()  # what others made that would go if this were deleted
     unproven: bool = False  # it carries our tag where that is no proof (`unrecovered`)
     # The tag it is to carry, where the one it carries was given up since. None: it has that.
     retag: Value = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something of others that the kernel would take along with a change of ours."""
+
+    what: str  # with its holder: "route 10.0.0.0/8 (protocol static)"
+    field: str = ""  # the field whose change takes it; "": the object's end, or its making
 
 
 class BulkSighting(Protocol):
@@ -72,6 +79,8 @@ class Observed:
     unknown: Mapping[str | Key, str] = field(default_factory=dict)
     # Seen by an earlier look, and nothing said since that it changed: what others require.
     standing: Set[Key] = frozenset()
+    # What others would lose if what is declared came about, by the artifact that is changed for it.
+    losses: Mapping[Key, Sequence[Loss]] = field(default_factory=dict)
 
     def why_unknown(self, key: Key) -> str:
         """Empty where it was looked for and could be read, or is not there."""

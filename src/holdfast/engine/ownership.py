@@ -103,8 +103,6 @@ def may_delete_orphan(
         return False, "kept: only a ledger that was imported says that it is ours"
     if not untouched(kind, sighting, claim):
         return False, "kept: it is no longer what was claimed, so somebody else changed it"
-    if sighting.bystanders:
-        return False, "kept: deleting it would also remove " + ", ".join(sighting.bystanders)
     return True, "nothing declares it any more"
 
 

@@ -69,6 +69,8 @@ class Operation:
     observed: Artifact | Batch | None = None
     nonce: str = ""  # create: the mark by which a pending claim finds its object again
     revert: bool = False  # settings: the claim on it asks for it to be set back some day
+    # What others lose by it, each with its holder. More than that it must not take.
+    losses: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -93,6 +95,7 @@ class Orphan:
     removed: bool
     reason: str  # why it is, or is not, removed
     proof: str = ""
+    losses: tuple[str, ...] = ()  # what others would lose with it, which is why it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ class Held:
     reason: str
     key: Key | None = None
     required: bool = False  # declared so: without it no pass has converged
+    losses: tuple[str, ...] = ()  # what others would lose, which is why it is blocked
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ class Policy:
     epoch: str = ""  # boot and network namespace the pass runs in: `BOOT/NAMESPACE`
     max_delete_share: int = MAX_DELETE_SHARE  # per cent of what is owned
     allow_mass_delete: bool = False
+    allow_side_effects: bool = False  # others may lose what the kernel takes along with a change
     # Nobody asked for this very pass, and the configuration is not the one that was applied last:
     # what the router cannot do without is not deleted for it.
     unattended: bool = False

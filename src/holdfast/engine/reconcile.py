@@ -14,7 +14,7 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import decide, diff, order, ownership, record, stand_ins, unrecovered
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Coming, Failure, Result, Scope
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS, route
 from holdfast.engine.observed import Observed, Sighting
@@ -218,39 +218,50 @@ def scope(
             keys.add(intent.artifact.key)
             declared.setdefault(intent.artifact.key, []).append(intent)
 
-    def ending(seen: Artifact) -> bool:
+    def coming(seen: Artifact) -> Coming:
         if seen.key not in declared:
             kind, claim = KINDS[seen.key.kind], claims.get(seen.key)
-            return ownership.goes_with_its_declaration(kind, seen, claim)
-        return any(_ends(intent, seen) for intent in declared[seen.key])
+            goes = ownership.goes_with_its_declaration(kind, seen, claim)
+            return Coming(Verb.DELETE) if goes else Coming()
+        return _coming(declared[seen.key], seen)
 
     def wanted(key: Key) -> Artifact | None:
         ensured = (one for one in declared.get(key, ()) if one.action is Action.ENSURE)
         first = next(ensured, None)
         return first.artifact if first is not None else None
 
-    return Scope(frozenset(keys), tuple(batches), claims, tables, ending, wanted)
+    return Scope(frozenset(keys), tuple(batches), claims, tables, coming, wanted)
 
 
-def _ends(intent: Intent, seen: Artifact) -> bool:
-    """Would this intent have an object of ours deleted or replaced?"""
-    if intent.action is not Action.ENSURE:
-        return intent.action is Action.DELETE
-    if intent.artifact.fields.items() <= seen.fields.items():
-        return False  # as almost all are; thousands of links are looked at this way
+def _coming(intents: Sequence[Intent], seen: Artifact) -> Coming:
+    """What these intents, all about one object, would have done to it."""
+    if any(intent.action is Action.DELETE for intent in intents):
+        return Coming(Verb.DELETE)
     kind = KINDS[seen.key.kind]
-    differing = diff.changes(kind, intent.artifact.fields, seen.fields)
-    return decide.settling(kind, differing, seen.fields)[0] is Verb.REPLACE
+    ensured = [intent.artifact.fields for intent in intents if intent.action is Action.ENSURE]
+    if all(fields.items() <= seen.fields.items() for fields in ensured) and not (
+        seen.fields.keys() & set(kind.surplus)
+    ):
+        return Coming()  # as almost all are; thousands of links are looked at this way
+    wanted = {name: value for fields in reversed(ensured) for name, value in fields.items()}
+    differing = diff.changes(kind, wanted, seen.fields)
+    return Coming(decide.settling(kind, differing, seen.fields)[0], differing)
 
 
 def _approved(current: Plan, first: Plan) -> tuple[Operation, ...]:
-    """The changes of a later round: repairs, and no delete or replace that `first` did not name.
+    """The changes of a later round: repairs, and no delete or replace that `first` did not name,
+    nor anything that others lose by and did not before.
 
     What was unknown in the first round may be known by now; what that leads to is for the next
     pass to plan, and for whoever approves it to see.
     """
     agreed = {subject for op in first.changes for subject in _destroyed(op)}
-    return tuple(op for op in current.changes if agreed.issuperset(_destroyed(op)))
+    lost = {loss for op in first.changes for loss in op.losses}
+    return tuple(
+        op
+        for op in current.changes
+        if agreed.issuperset(_destroyed(op)) and lost.issuperset(op.losses)
+    )
 
 
 def _destroyed(operation: Operation) -> Iterable[object]:

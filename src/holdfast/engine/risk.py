@@ -8,6 +8,8 @@ from holdfast.engine.kinds.address import LOST
 from holdfast.engine.kinds.route import DEFAULTS
 from holdfast.engine.plan import Change, Risk, Verb
 
+_IPV6_LEAST_MTU = 1280
+
 
 def assess(
     verb: Verb, subject: Artifact | Batch, changes: tuple[Change, ...] = ()
@@ -79,7 +81,10 @@ def _link(verb: Verb, changes: tuple[Change, ...]) -> tuple[Risk, str]:
         return Risk.HIGH, "traffic through it stops"
     if changed.keys() & {"master", "mac"}:
         return Risk.HIGH, "traffic through it is interrupted"
-    if "mtu" in changed:
+    mtu = changed.get("mtu")
+    if isinstance(mtu, int) and mtu < _IPV6_LEAST_MTU:
+        return Risk.HIGH, "there is no IPv6 over it with an MTU that small"
+    if mtu is not None:
         return Risk.MEDIUM, "large packets are treated differently at once"
     return Risk.LOW, ""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Driver, Result, Scope
-from holdfast.engine.observed import BulkSighting, Observed, Sighting
+from holdfast.engine.observed import BulkSighting, Loss, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
 from holdfast.host import blocks, hostname
@@ -90,6 +90,7 @@ class LinuxHost:
         sightings: dict[Key, Sequence[Sighting]] = {}
         bulk: dict[str, BulkSighting] = {}
         unknown: dict[str | Key, str] = {}
+        losses: dict[Key, Sequence[Loss]] = {}
         for driver in dict.fromkeys(self._drivers.values()):
             if scope.kinds is not None and scope.kinds.isdisjoint(driver.kinds):
                 continue
@@ -101,7 +102,8 @@ class LinuxHost:
             sightings.update(seen.sightings)
             bulk.update(seen.bulk)
             unknown.update(seen.unknown)
-        return Observed(sightings, bulk, unknown)
+            losses.update(seen.losses)
+        return Observed(sightings, bulk, unknown, losses=losses)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]

@@ -93,7 +93,11 @@ def _done_and_failed(results: Sequence[Result], generation: int) -> Iterator[Eve
         subject = str(first) if done == 1 else f"{done} {operation.kind}s, the first {first.name}"
         about: dict[str, JSON] = data | {"count": done, "proof": operation.proof}
         kind = operation.verb.past
-        yield Event(kind, subject, operation.reason, generation, about)
+        said = operation.reason
+        if operation.losses:
+            said = f"{said}; others lost {', '.join(operation.losses)}"
+            about["losses"] = list(operation.losses)
+        yield Event(kind, subject, said, generation, about)
     failures = [failure for result in results for failure in result.failures]
     if failures:
         worst = failures[0]

@@ -96,6 +96,13 @@ def see(driver: Driver, *wanted: HasKey, claimed: Iterable[HasKey] = ()) -> dict
     return {key: found[0] for key, found in seen.items() if key in asked or found[0].tag}
 
 
+def losses(driver: Driver, *wanted: HasKey, claimed: Iterable[HasKey] = ()) -> dict[Key, list[str]]:
+    """What others would lose by what goes when only these are wanted."""
+    scope = Scope(frozenset(one.key for one in wanted), claims=claims(*claimed))
+    found = driver.observe(scope).losses
+    return {key: [loss.what for loss in lost] for key, lost in found.items()}
+
+
 def look(driver: Driver, wanted: HasKey) -> Sighting:
     return see(driver, wanted)[wanted.key]
 

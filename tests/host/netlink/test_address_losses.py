@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.host.netlink.addresses import AddressDriver
 from holdfast.host.netlink.socket import NetlinkSocket
-from tests.host.netlink.drive import TAG, at, create, delete, look, see, succeed
+from tests.host.netlink.drive import TAG, at, create, delete, look, losses, see, succeed
 from tests.host.netlink.vanished import foreign, gone_with, names
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
@@ -136,8 +136,7 @@ def test_of_several_last_addresses_one_stays(netns: Namespace, driver: AddressDr
     succeed(driver, create(OURS), *(create(other) for other in others))
     foreign(netns, "route add 10.20.0.0/24 via 10.0.0.9 proto static")
     seen = see(driver)
-    held = [key for key, sighting in seen.items() if sighting.bystanders]
-    assert held == [OURS.key]
+    assert list(losses(driver)) == [OURS.key]
     succeed(driver, *(delete(seen[other.key].artifact) for other in others))
     assert "10.20.0.0/24" in netns.ip("route show")
     assert set(see(driver)) == {OURS.key}
@@ -151,7 +150,7 @@ def test_the_last_of_several_is_refused_even_if_all_were_planned(
     other = at("10.6.0.1/24", "lan")
     succeed(driver, create(OURS), create(other))
     seen = see(driver)
-    assert not any(sighting.bystanders for sighting in seen.values())
+    assert not losses(driver)
     foreign(netns, "route add 10.20.0.0/24 via 10.0.0.9 proto static")
     results = driver.apply(
         [delete(seen[OURS.key].artifact), delete(seen[other.key].artifact)], lambda _done: None
@@ -166,7 +165,7 @@ def test_secondaries_of_ours_come_back(driver: AddressDriver) -> None:
     kept, leaving = at("10.0.0.2/24", "lan"), at("10.0.0.3/24", "lan")
     succeed(driver, create(OURS), create(kept), create(leaving))
     seen = see(driver, kept)
-    assert seen[OURS.key].bystanders == ()
+    assert OURS.key not in losses(driver, kept)
     first, second = succeed(
         driver, delete(seen[OURS.key].artifact), delete(seen[leaving.key].artifact)
     )
@@ -182,9 +181,9 @@ def test_claimed_secondaries_count_as_ours(netns: Namespace, driver: AddressDriv
     adopted = at("10.0.0.2/24", "lan")
     succeed(driver, create(OURS))
     foreign(netns, "addr add 10.0.0.2/24 dev lan label lan:two")
-    assert see(driver)[OURS.key].bystanders != ()
+    assert OURS.key in losses(driver)
     seen = see(driver, adopted, claimed=[adopted])
-    assert seen[OURS.key].bystanders == ()
+    assert OURS.key not in losses(driver, adopted, claimed=[adopted])
     succeed(driver, delete(seen[OURS.key].artifact))
     assert look(driver, adopted).artifact == seen[adopted.key].artifact
     assert "lan:two" in netns.ip("addr show dev lan")
@@ -194,8 +193,8 @@ def test_claimed_secondaries_count_as_ours(netns: Namespace, driver: AddressDriv
 def test_what_is_wanted_is_not_asked_about(netns: Namespace, driver: AddressDriver) -> None:
     succeed(driver, create(OURS))
     foreign(netns, "route add 10.20.0.0/24 via 10.0.0.9 proto static")
-    assert look(driver, OURS).bystanders == ()
-    assert see(driver)[OURS.key].bystanders != ()
+    assert OURS.key not in losses(driver, OURS)
+    assert OURS.key in losses(driver)
 
 
 @pytest.mark.uml

@@ -200,7 +200,7 @@ def test_it_goes_with_what_declared_it_unless_others_need_it() -> None:
         report = scene.apply(NIC)
         (orphan,) = report.after.orphans
         assert (str(getattr(orphan.subject, "key", "")), orphan.removed) == ("link t0", False)
-        assert "would also remove address 192.0.0.2/29" in orphan.reason
+        assert "others would lose address 192.0.0.2/29" in orphan.reason
         assert not report.before.changes
         router.ip("addr del 192.0.0.2/29 dev t0\n")
         report = scene.apply(NIC)
@@ -214,8 +214,8 @@ def test_it_goes_with_what_declared_it_unless_others_need_it() -> None:
 def test_what_others_would_lose_is_asked_only_of_our_own() -> None:
     (adopted,) = claims(tunnel()).values()
     created = replace(adopted, provenance=Provenance.CREATED)
-    assert scope(Desired(()), {created.key: created}).ending(tunnel())
-    assert not scope(Desired(()), {adopted.key: adopted}).ending(tunnel())
+    assert scope(Desired(()), {created.key: created}).coming(tunnel()).ends
+    assert not scope(Desired(()), {adopted.key: adopted}).coming(tunnel()).ends
 
 
 def _parameters(netns: Namespace) -> dict[str, object]:

@@ -15,6 +15,7 @@ class Question:
     progress: Callable[[int, int], None]  # called in the thread of the pass
     allow_mass_delete: bool = False
     allow_lockout: bool = False
+    allow_side_effects: bool = False
 
 
 @dataclass(slots=True)
@@ -43,6 +44,10 @@ class Questions:
     @property
     def allow_lockout(self) -> bool:
         return any(question.allow_lockout for question in self.questions)
+
+    @property
+    def allow_side_effects(self) -> bool:
+        return any(question.allow_side_effects for question in self.questions)
 
     def progress(self, done: int, total: int) -> None:
         for question in self.questions:

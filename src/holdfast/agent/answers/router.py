@@ -130,7 +130,11 @@ class RouterAnswers(Answers):
             running.call_soon_threadsafe(_latest, steps, pb.Progress(done=done, total=total))
 
         question = Question(
-            running.create_future(), progress, request.allow_mass_delete, request.allow_lockout
+            running.create_future(),
+            progress,
+            request.allow_mass_delete,
+            request.allow_lockout,
+            request.allow_side_effects,
         )
         question.answer.add_done_callback(lambda answer: _ended(steps, answer))
         if request.HasField("back"):
@@ -214,7 +218,12 @@ class RouterAnswers(Answers):
 
     def _guarded(self, request: pb.PlanRequest | pb.ApplyRequest, loaded: Loaded) -> Plan:
         """The plan, refused where the pass would be."""
-        plan = look(self.paths, loaded, allow_mass_delete=request.allow_mass_delete).plan
+        plan = look(
+            self.paths,
+            loaded,
+            allow_mass_delete=request.allow_mass_delete,
+            allow_side_effects=request.allow_side_effects,
+        ).plan
         held = loaded.router is self.loop.status.router  # what is held to already cuts nobody off
         if held or plan.refusal or request.allow_lockout or not plan.changes:
             return plan

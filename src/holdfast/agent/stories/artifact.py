@@ -39,6 +39,7 @@ class Next:
     risk: Risk = Risk.NONE
     risk_note: str = ""
     right: str = ""  # by which it may be done
+    losses: tuple[str, ...] = ()  # what others lose, or would
 
 
 def members(
@@ -66,6 +67,8 @@ def lines(finding: Finding, plan: Plan, style: Style) -> Iterator[str]:
         yield " " * 14 + line
     if coming.risk in (Risk.MEDIUM, Risk.HIGH):
         yield " " * 14 + style(f"risk {coming.risk.value}: {coming.risk_note}", "yellow")
+    if coming.action != "none":  # why it is held says what others would lose
+        yield from (" " * 14 + line for line in render.losses(coming.losses, style))
 
 
 def what_next(finding: Finding, plan: Plan) -> Next:
@@ -73,7 +76,9 @@ def what_next(finding: Finding, plan: Plan) -> Next:
         return Next("none", f"nothing: it cannot be observed ({finding.unknown})")
     for operation in plan.operations:
         if finding.concerns(operation):
-            return _operation(operation, plan)
+            # One that is there, and cannot be wholly as declared, is kept and blocked.
+            blocked = _held(finding, plan) if operation.verb is Verb.KEEP else None
+            return blocked or _operation(operation, plan)
     for conflict in plan.conflicts:
         if conflict.desired.key == finding.key:
             says = f"leaves it alone: what is there is not ours. To resolve it: {conflict.remedy}"
@@ -95,6 +100,7 @@ def _operation(operation: Operation, plan: Plan) -> Next:
         operation.risk,
         operation.risk_note,
         operation.proof,
+        operation.losses,
     )
 
 
@@ -103,14 +109,14 @@ def _held(finding: Finding, plan: Plan) -> Next | None:
     for what, every in (("waits", plan.pending), ("is blocked", plan.blocked)):
         for held in every:
             if held.key == finding.key or (held.key is None and held.owner in owners):
-                return Next("none", f"{what}: {held.reason}")
+                return Next("none", f"{what}: {held.reason}", losses=held.losses)
     return None
 
 
 def _left_alone(finding: Finding, plan: Plan) -> Next:
     for orphan in plan.orphans:
         if not isinstance(orphan.subject, Batch) and orphan.subject.key == finding.key:
-            return Next("none", f"leaves it: {orphan.reason}")
+            return Next("none", f"leaves it: {orphan.reason}", losses=orphan.losses)
     if finding.declared:
         return Next("none", "does nothing about it: it is only observed")
     if finding.sightings and not finding.proof:
@@ -195,5 +201,6 @@ def _entry(finding: Finding, plan: Plan) -> Entry:
             "changes": document.changes(coming.changes),
             "risk": coming.risk.value,
             "risk_note": coming.risk_note,
+            "losses": list(coming.losses),
         },
     }

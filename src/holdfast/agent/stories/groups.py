@@ -61,6 +61,7 @@ def _alike(operation: Operation) -> Hashable:
         operation.proof,
         operation.risk_note,
         operation.changes,
+        operation.losses,
     )
 
 

@@ -112,6 +112,14 @@ def changes(entries: list[Entry], style: Style) -> Iterator[str]:
             yield f"{name}  {style(before, 'red')} → {style(after, 'green')}"
 
 
+def losses(given: Sequence[str], style: Style, said: str = "others lose") -> Iterator[str]:
+    """`others lose: route 10.0.0.0/8 (protocol static)`, one line each."""
+    for one in given[:_MEMBERS]:
+        yield style(f"{said}: {one}", "red")
+    if len(given) > _MEMBERS:
+        yield style(f"{said} {thousands(len(given) - _MEMBERS)} more", "red")
+
+
 def _members(before: list[str], after: list[str]) -> Iterator[tuple[str, str, str]]:
     """Of a list that fits on no line, what differs: of a thousand peers, one."""
     gone = [("-", member, "red") for member in before if member not in set(after)]
@@ -144,6 +152,7 @@ class _View:
             note = f": {given.risk_note}" if given.risk_note else ""
             look = "red" if given.risk is Risk.HIGH else "yellow"
             yield _INDENT + self.style(f"risk {given.risk.value}{note}", look)
+        yield from (_INDENT + line for line in losses(given.losses, self.style))
 
     def orphans(self, given: list[Orphan]) -> Iterator[str]:
         for group in groups.orphans(given):

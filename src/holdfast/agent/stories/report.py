@@ -39,6 +39,7 @@ def lines(given: Report, style: Style) -> Iterator[str]:
         yield f"{style('Applied:', 'bold')} {said}."
     notes = dict.fromkeys(note for result in given.results for note in result.notes)
     yield from (f"  {note}" for note in notes)
+    yield from _lost(given, style)
     if given.failures and not given.converged:
         if done or notes:
             yield ""
@@ -51,6 +52,14 @@ def lines(given: Report, style: Style) -> Iterator[str]:
 
         yield from render.rest(left, style)
     yield verdict(given, style)
+
+
+def _lost(given: Report, style: Style) -> Iterator[str]:
+    lost = [loss for result in given.results if result.ok for loss in result.operation.losses]
+    if lost:
+        from holdfast.agent.stories import render
+
+        yield from (f"  {line}" for line in render.losses(lost, style, "others lost"))
 
 
 def _waits(plan: Plan) -> bool:
@@ -105,4 +114,5 @@ def _result(result: Result) -> dict[str, Any]:
             for failure in result.failures
         ],
         "notes": list(result.notes),
+        "losses": list(operation.losses),
     }

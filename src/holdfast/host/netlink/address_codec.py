@@ -16,6 +16,7 @@ RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 20, 21, 22
 _IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS, _IFA_RT_PRIORITY, _IFA_PROTO = 1, 2, 8, 9, 11
 SECONDARY, TENTATIVE, PERMANENT, NO_PREFIX_ROUTE = 0x01, 0x40, 0x80, 0x200
 DAD_FAILED = 0x08
+TEMPORARY = SECONDARY  # of an IPv6 address: the kernel made it for privacy's sake
 
 _HEADER = struct.Struct("=BBBBI")
 _SCOPES = {"global": 0, "site": 200, "link": 253, "host": 254, "nowhere": 255}

@@ -7,15 +7,15 @@ import errno
 from collections.abc import Callable, Mapping, Sequence
 
 from holdfast.dataclass import replace
-from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Coming, Failure, Result, Scope
 from holdfast.engine.kinds.address import ADDRESS, LOST
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Loss, Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host.netlink import address_codec, steps, tags
 from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_NEWADDR, SeenAddress
-from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace
+from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace, Losses
 from holdfast.host.netlink.address_read import AddressReader
 from holdfast.host.netlink.link_codec import find_index
 from holdfast.host.netlink.prefix_routes import PrefixRoutes
@@ -35,6 +35,7 @@ class AddressDriver:
         # untagged counts as somebody else's.
         self._claims: Mapping[Key, Claim] = {}
         self._reader = AddressReader(sock)
+        self._agreed: frozenset[str] = frozenset()
 
     def observe(self, scope: Scope) -> Observed:
         self._claims = tags.untagged(scope.claims, self._tag, self._former)
@@ -42,10 +43,11 @@ class AddressDriver:
         own = [a for a in everything if self._is_tagged(a) or a.key in self._claims]
         orphans = [address for address in own if address.key not in scope.keys]
         losses = self._losses(everything, places).of(orphans) if orphans else {}
-        for address in own:
-            if address.key in scope.keys and scope.ending(address.artifact):
-                losses |= self._losses(everything, places).of([address])
         declared = [address for address in own if address.key in scope.keys]
+        for address in declared:
+            coming = scope.coming(address.artifact)
+            if coming.verb is not Verb.KEEP:
+                losses |= self._lost_with(address, coming, everything, places)
         lost = PrefixRoutes(self._sock, everything, places).lost(declared) if declared else ()
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
@@ -64,11 +66,13 @@ class AddressDriver:
                     artifact,
                     tag=tags.tag_text(protocol, protocol) if tagged else "",
                     holder="" if tagged else tags.holder_text(protocol, address=True),
-                    bystanders=tuple(losses.get(address.key, ())),
                     retag=tags.retag(protocol, self._tag) if tagged else None,
                 )
             )
-        return Observed(sightings)
+        return Observed(
+            sightings,
+            losses={key: [Loss(one) for one in lost] for key, lost in losses.items() if lost},
+        )
 
     def _is_tagged(self, address: SeenAddress) -> bool:
         return address.protocol == self._tag or address.protocol in self._former
@@ -76,6 +80,7 @@ class AddressDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
+        self._agreed = steps.agreed(operations)
         leaving = {
             operation.subject.key
             for operation in operations
@@ -103,6 +108,20 @@ class AddressDriver:
         return AddressLosses(
             self._sock, everything, places, self._tag, lambda key: key in self._claims
         )
+
+    def _lost_with(
+        self,
+        seen: SeenAddress,
+        coming: Coming,
+        everything: Sequence[SeenAddress],
+        places: Mapping[int, LinkPlace],
+    ) -> Losses:
+        """What others lose with an address that is deleted or changed as declared."""
+        losses = self._losses(everything, places)
+        wanted = {change.field: change.after for change in coming.changes}
+        if coming.verb is Verb.DELETE or _must_go(seen, wanted):
+            return losses.of([seen])
+        return {seen.key: losses.prefix_route(seen)}
 
     def _create(self, operation: Operation, artifact: Artifact) -> Result:
         dev = artifact.fields["dev"]
@@ -175,11 +194,7 @@ class AddressDriver:
             return self._retag(operation, artifact, seen)
         losses = self._losses(everything, places)
         body = address_codec.rebuild(seen, artifact.fields, self._tag)
-        # The kernel's replace changes the flags of an IPv6 address, but neither a prefix length
-        # nor anything of an IPv4 address; those need the address out of the way. And it checks for
-        # duplicates only what is new.
-        same_length = artifact.fields["prefix_length"] == seen.prefix_length
-        if seen.version == 6 and same_length and "duplicate" not in seen.artifact.fields:
+        if not _must_go(seen, artifact.fields):
             refusal = self._refusal(operation, seen, losses, only_prefix_route=True)
             error = refusal or steps.send(self._sock, RTM_NEWADDR, REPLACE, body)
             if isinstance(error, NetlinkError):
@@ -221,9 +236,8 @@ class AddressDriver:
         if departures:
             return steps.changed(operation, departures)
         lost = losses.prefix_route(seen) if only_prefix_route else losses.of([seen])[seen.key]
-        if lost:
-            return steps.failed(operation, f"would take what others made: {'; '.join(lost)}")
-        return None
+        more = steps.takes_more(self._agreed, lost)
+        return steps.failed(operation, more) if more else None
 
     def _departures(self, operation: Operation, seen: SeenAddress) -> list[str]:
         expected = steps.planned_for(operation, self._tag)
@@ -245,6 +259,17 @@ class AddressDriver:
             else:
                 failures.append(Failure(address.key, f"went with its primary: {error}"))
         return Result(operation, 1, tuple(failures), tuple(notes))
+
+
+def _must_go(seen: SeenAddress, wanted: Fields) -> bool:
+    """Whether an address can be as wanted only if it is deleted and made anew.
+
+    The kernel's replace changes the flags of an IPv6 address, but neither a prefix length nor
+    anything of an IPv4 address; those need the address out of the way. And it checks for duplicates
+    only what is new.
+    """
+    same_length = wanted.get("prefix_length", seen.prefix_length) == seen.prefix_length
+    return seen.version == 4 or not same_length or "duplicate" in seen.artifact.fields
 
 
 def _find(everything: Sequence[SeenAddress], key: Key) -> SeenAddress | None:

@@ -13,7 +13,8 @@ IFLA_IFNAME, IFLA_LINK, IFLA_LINKINFO, IFLA_LINK_NETNSID = 3, 5, 18, 37
 INFO_KIND, INFO_DATA, INFO_SLAVE_KIND, INFO_SLAVE_DATA = 1, 2, 4, 5
 
 _BR_STP_STATE, _BR_VLAN_FILTERING = 5, 7
-_VLAN_ID, _VLAN_PROTOCOL = 1, 5
+_VLAN_ID, _VLAN_FLAGS, _VLAN_PROTOCOL = 1, 2, 5
+_LOOSE_BINDING = 0x4
 _VXLAN_ID, _VXLAN_REMOTE, _VXLAN_LINK, _VXLAN_LOCAL, _VXLAN_LEARNING = 1, 2, 3, 4, 7
 _VXLAN_PORT, _VXLAN_REMOTE6, _VXLAN_LOCAL6 = 15, 16, 17
 _VRF_TABLE = 1
@@ -30,6 +31,8 @@ _BOND_MODES = {
     "balance-rr": 0, "active-backup": 1, "balance-xor": 2, "broadcast": 3, "802.3ad": 4,
     "balance-tlb": 5, "balance-alb": 6,
 }  # fmt: skip
+# Types that Holdfast does not make, and that the kernel deletes with the link below them.
+_OTHERS_ABOVE = ("ipvlan", "ipvtap", "macsec", "macvtap")
 _MACVLAN_MODES = {"private": 1, "vepa": 2, "bridge": 4, "passthru": 8, "source": 16}
 _IP6TNL_MODES = {"any": 0, "ipip6": 4, "ip6ip6": 41}  # the protocol carried
 
@@ -80,6 +83,21 @@ def lower_link(kind: str, fields: Fields, index_of: Indexes) -> bytes:
 
 def kind_of(link: dict[int, bytes]) -> str:
     return attributes.to_text(attributes.parse(link.get(IFLA_LINKINFO, b"")).get(INFO_KIND, b""))
+
+
+def is_loose(link: dict[int, bytes]) -> bool:
+    """Whether a VLAN stays up when its parent goes down."""
+    return kind_of(link) == "vlan" and bool(
+        attributes.to_int(_data(link).get(_VLAN_FLAGS, b"")[:4]) & _LOOSE_BINDING
+    )
+
+
+def stands_on(link: dict[int, bytes]) -> int:
+    """The index of the link below one of a type that others make; 0: none that it would go with.
+    Tunnels name one too, and outlive it."""
+    if kind_of(link) not in _OTHERS_ABOVE or IFLA_LINK_NETNSID in link:
+        return 0
+    return _number(link, IFLA_LINK)
 
 
 def vrf_table(link: dict[int, bytes]) -> int:

@@ -4,27 +4,16 @@ just created carries a random number in its group until its claim is settled."""
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from holdfast.dataclass import replace
 from holdfast.engine.artifact import Artifact, Fields, Key, Value
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Coming, Result, Scope
 from holdfast.engine.kinds.link import LINK, TYPES
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host.netlink import (
-    attributes,
-    following_macs,
-    link_codec,
-    link_losses,
-    link_types,
-    side_effects,
-    steps,
-    tags,
-)
-from holdfast.host.netlink.following_macs import Links
+from holdfast.host.netlink import attributes, link_codec, link_losses, link_types, steps, tags
 from holdfast.host.netlink.link_codec import (
     IFF_UP,
     IFLA_ADDRESS,
@@ -35,8 +24,10 @@ from holdfast.host.netlink.link_codec import (
     SeenLink,
     header,
 )
+from holdfast.host.netlink.link_effects import CYCLING_MASTERS
+from holdfast.host.netlink.link_losses import TAKING_FIELDS, LinkLosses
 from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
-from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
+from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkError, NetlinkSocket, Request
 
 _RTM_NEWLINK, _RTM_DELLINK = 16, 17
 
@@ -46,14 +37,11 @@ _SETTABLE = (
     "stp", "vlan_filtering", "local", "remote", "learning", "miimon", "master", "mac", "mtu",
     "alias", "up",
 )  # fmt: skip
-# Joining or leaving these takes the link down for a moment: a bond takes no link that is up, and
-# a VRF cycles its members itself.
-_CYCLING_MASTERS = ("bond", "vrf")
 
 
 class LinkDriver:
-    """tag: whose routes and neighbours may go when a link must go down for a moment. Without one,
-    nobody's may."""
+    """tag: whose routes and neighbours may go along with a link, or with a change of one. Without
+    one, nobody's may."""
 
     kinds = ("link",)
 
@@ -62,7 +50,10 @@ class LinkDriver:
         self._tag = tag
         # What the last observation knew to be ours without a tag.
         self._claims: Mapping[Key, Claim] = {}
-        self._lately: Links | None = None
+        # The links, while operations are carried out: a thousand ports must not read a thousand
+        # links each.
+        self._lately: dict[str, Fields] = {}
+        self._agreed: frozenset[str] = frozenset()
 
     def observe(self, scope: Scope) -> Observed:
         self._claims = tags.untagged(scope.claims, self._tag)
@@ -74,6 +65,7 @@ class LinkDriver:
             for body in bodies
         }
         sightings: dict[Key, list[Sighting]] = {}
+        changing: dict[Key, Coming] = {}
         for body in bodies:
             key = Key("link", names[attributes.to_int(body[4:8])])
             if key not in scope.keys and key not in scope.claims:
@@ -84,16 +76,21 @@ class LinkDriver:
                 holder=f"a {seen.kind or 'hardware'} link; links carry no mark of their maker",
                 nonce=str(seen.group) if seen.group else "",
             )
-            if key in scope.claims and scope.ending(seen.artifact):
-                lost = self._lost_with_link(key.name, link_losses.decode_links(bodies))
-                sighting = replace(sighting, bystanders=tuple(lost))
             sightings[key] = [sighting]
-        return Observed(sightings)
+            coming = scope.coming(seen.artifact)
+            if key in scope.claims if coming.ends else link_losses.may_take(coming):
+                changing[key] = coming
+        made = [link for link in _missing(scope, sightings) if link.fields.get("master")]
+        if not changing and not made:
+            return Observed(sightings)
+        foreseen = self._foresee(link_losses.decode_links(bodies))
+        return Observed(sightings, losses=foreseen.of(changing, made))
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        self._lately = None
+        self._lately = {}
+        self._agreed = steps.agreed(operations)
         return steps.carry_out(operations, progress, self._step)
 
     def settle(self, marks: Mapping[str, str]) -> None:
@@ -186,9 +183,10 @@ class LinkDriver:
         departures = _another_link(operation, seen)
         if departures:
             return steps.changed(operation, departures)
-        lost = self._lost_with_link(artifact.key.name, link_losses.read_links(self._sock))
-        if lost:
-            return steps.failed(operation, f"would take what others made: {'; '.join(lost)}")
+        lost = self._foresee(link_losses.read_links(self._sock)).of_end(artifact.key.name)
+        refusal = steps.takes_more(self._agreed, lost)
+        if refusal:
+            return steps.failed(operation, refusal)
         error = steps.send(self._sock, _RTM_DELLINK, 0, header(seen.index))
         if error is None or error.errno == errno.ENODEV:
             return steps.done(operation)
@@ -215,14 +213,14 @@ class LinkDriver:
         fate = "the old one was put back" if back.ok else "and the old one could not be put back"
         return steps.failed(operation, f"{why}; {fate}")
 
-    def _lost_with_link(self, name: str, links: Links) -> list[str]:
-        return link_losses.lost_with_link(self._sock, links, name, self._tag, self._is_ours)
+    def _foresee(self, links: Mapping[str, Fields]) -> LinkLosses:
+        return LinkLosses(self._sock, links, self._tag, self._is_ours)
 
     def _find(self, name: str) -> SeenLink | None:
         body = link_codec.find_link(self._sock, name)
         if body is None:
             return None
-        return link_codec.decode(body, lambda index: link_codec.name_of(self._sock, index))
+        return link_codec.decode(body, self._name_of)
 
     def _index_of(self, name: str) -> int:
         index = link_codec.find_index(self._sock, name)
@@ -235,90 +233,90 @@ class LinkDriver:
         problems = []
         was_up, goes_down = seen.up, wanted.get("up") is False
         if goes_down and was_up:
-            problems += self._send("up", False, seen)
-            was_up = False
+            problems += self._set_one("up", False, seen)
+            was_up = bool(problems)
         if seen.kind == "ip6tnl":
             tunnel = {field: wanted[field] for field in TYPES["ip6tnl"] if field in wanted}
             problems += self._change_tunnel(seen, tunnel) if tunnel else []
             wanted = {field: value for field, value in wanted.items() if field not in tunnel}
         for field in _SETTABLE:
-            if field not in wanted or (field == "up" and goes_down):
-                continue
-            lost = ""
-            if field in ("mac", "master"):
-                lost = self._lost_with_mac(seen, field, str(wanted[field]), wanted)
-            if lost:
-                problems.append(f"{field} {wanted[field]}: would take what others made: {lost}")
-            elif field == "master" and was_up and self._cycles(seen, str(wanted[field])):
-                problems += self._set_while_down(field, wanted[field], seen)
-            else:
-                problems += self._send(field, wanted[field], seen)
-        if goes_down and "master" in wanted:
+            if field in wanted and not (field == "up" and goes_down):
+                problems += self._set_one(field, wanted[field], seen, was_up=was_up)
+        if goes_down and "master" in wanted and not was_up:
             problems += self._send("up", False, seen)  # a bond takes its members up
         return problems
 
-    def _lost_with_mac(self, seen: SeenLink, field: str, value: str, wanted: Fields) -> str:
-        """What others lose on this link with its MAC, and on a bridge or bond with that of a
-        port."""
-        name, before = seen.artifact.key.name, str(seen.artifact.fields["master"])
-        moving = {before, str(wanted.get("master", before))} - {""}
-        if field == "master" and not self._neighbours_lost(moving, self._links_lately()):
-            return ""
-        links = link_losses.read_links(self._sock)
-        lost = self._neighbours_lost({name}, links) if field == "mac" else []
-        if name in links:
-            after = {**links, name: {**links[name], field: value}}
-            lost += link_losses.lost_with_ports(self._sock, links, after, self._tag, self._is_ours)
-        return "; ".join(lost)
+    def _set_one(
+        self, field: str, value: Value, seen: SeenLink, *, was_up: bool = True
+    ) -> list[str]:
+        """Unless others would lose more by it than was agreed to."""
+        lost = self._lost_with(field, value, seen) if field in TAKING_FIELDS else []
+        refusal = steps.takes_more(self._agreed, lost)
+        if refusal:
+            return [f"{field} {value}: {refusal}"]
+        if field == "master" and was_up and self._cycles(seen, str(value)):
+            return self._while_down(field, value, seen)
+        error = self._try(field, value, seen)
+        if isinstance(error, NetlinkError) and error.errno == errno.EBUSY and field == "mac":
+            # Some drivers change the MAC only of a link that is down.
+            return self._set_mac_while_down(value, seen)
+        return [] if error is None else [f"{field} {value}: {error}"]
 
-    def _neighbours_lost(self, names: Set[str], links: Links) -> list[str]:
-        moving = [following_macs.led(name, links) for name in sorted(names) if name in links]
-        return [
-            lost
-            for each in moving
-            for lost in side_effects.lost_with_mac(self._sock, each, self._tag, self._is_ours)
-        ]
+    def _lost_with(self, field: str, value: Value, seen: SeenLink) -> list[str]:
+        links = self._links_now(seen, str(value) if field == "master" else "")
+        return self._foresee(links).of_change(seen.artifact.key.name, field, value)
 
-    def _links_lately(self) -> Links:
-        """The links as they were when first asked for in this apply, for what may be a moment old:
-        a thousand ports must not read a thousand links each."""
-        if self._lately is None:
+    def _links_now(self, seen: SeenLink, master: str) -> Mapping[str, Fields]:
+        """The links as they were when first asked for in this apply, and as we changed them since;
+        this one and those that hold it, as they are."""
+        if not self._lately:
             self._lately = link_losses.read_links(self._sock)
+            return self._lately
+        for name in {seen.artifact.key.name, str(seen.artifact.fields["master"]), master} - {""}:
+            body = link_codec.find_link(self._sock, name)
+            if body is not None:
+                _, self._lately[name] = link_losses.decode_link(body, self._name_of)
         return self._lately
+
+    def _name_of(self, index: int) -> str:
+        return link_codec.name_of(self._sock, index)
 
     def _cycles(self, seen: SeenLink, master: str) -> bool:
         masters = (master, str(seen.artifact.fields["master"]))
         found = [self._find(name) for name in masters if name]
-        return any(link is not None and link.kind in _CYCLING_MASTERS for link in found)
+        return any(link is not None and link.kind in CYCLING_MASTERS for link in found)
 
-    def _set_while_down(self, field: str, value: Value, seen: SeenLink) -> list[str]:
-        """Down, set, up again: unless that would take along what others made on the link."""
-        name = seen.artifact.key.name
-        lost = side_effects.lost_with_link_down(
-            self._sock, name, seen.index, self._tag, self._is_ours
+    def _set_mac_while_down(self, value: Value, seen: SeenLink) -> list[str]:
+        lost = self._foresee(link_losses.read_links(self._sock)).of_change(
+            seen.artifact.key.name, "up", False
         )
-        if lost:
+        refusal = steps.takes_more(self._agreed, lost)
+        if refusal:
             return [
-                f"{field} {value}: the link must go down for that, which would take what others"
-                f" made: {'; '.join(lost)}"
+                f"mac {value}: the link must go down for that, which {refusal}; set it down first"
             ]
+        return self._while_down("mac", value, seen)
+
+    def _while_down(self, field: str, value: Value, seen: SeenLink) -> list[str]:
         problems = self._send("up", False, seen)
         problems += self._send(field, value, seen)
         return problems + self._send("up", True, seen)
 
     def _send(self, field: str, value: Value, seen: SeenLink) -> list[str]:
+        error = self._try(field, value, seen)
+        return [] if error is None else [f"{field} {value}: {error}"]
+
+    def _try(self, field: str, value: Value, seen: SeenLink) -> NetlinkError | DriverError | None:
         flags, change = (IFF_UP if value else 0, IFF_UP) if field == "up" else (0, 0)
         try:
             body = header(seen.index, flags, change) + self._encode(field, value, seen.kind)
         except DriverError as missing:
-            return [f"{field} {value}: {missing}"]
+            return missing
         error = steps.send(self._sock, _RTM_NEWLINK, 0, body)
-        if error is None:
-            return []
-        if error.errno == errno.EBUSY and field == "mac" and seen.up and not change:
-            # Some drivers change the MAC only of a link that is down.
-            return self._set_while_down(field, value, replace(seen, up=False))
-        return [f"{field} {value}: {error}"]
+        name = seen.artifact.key.name
+        if error is None and name in self._lately:
+            self._lately[name] = {**self._lately[name], field: value}
+        return error
 
     def _encode(self, field: str, value: Value, kind: str = "") -> bytes:
         match field:
@@ -368,3 +366,12 @@ def _another_link(operation: Operation, seen: SeenLink) -> list[str]:
         if name == "ifindex" or LINK.immutable(now, name, value)
     }
     return steps.departures(telling, now)
+
+
+def _missing(scope: Scope, seen: Mapping[Key, object]) -> Iterator[Artifact]:
+    """Links that are declared, and not there."""
+    for key in scope.keys:
+        if key.kind == "link" and key not in seen:
+            wanted = scope.declared(key)
+            if wanted is not None:
+                yield wanted

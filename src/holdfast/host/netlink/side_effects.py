@@ -3,6 +3,8 @@
 All of it was seen on a running kernel (6.18) and is held by tests that compare the prediction
 with what really vanished. IPv4: a route whose preferred source leaves its table's reach is
 deleted; the last address of a link takes every route over it, in all tables, and every neighbour.
+A link that goes down takes both families' routes, neighbours and nexthop objects, and the IPv6
+addresses; of a route with legs over other links, nothing: its leg is dead until the link is up.
 IPv6: the preferred source is struck out of the route; and the kernel looks for its own prefix
 route by prefix and link only, so that it deletes another's where that has the lower metric.
 """
@@ -18,14 +20,16 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import MAIN_TABLE, pack_key, route_key
-from holdfast.host.netlink import address_codec, attributes, tags
+from holdfast.host.netlink import attributes, tags
 from holdfast.host.netlink.route_decode import select
 from holdfast.host.netlink.route_read import dump_routes
 from holdfast.host.netlink.socket import NetlinkSocket
 
 _RTM_GETROUTE, _RTM_GETNEIGH = 26, 30
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
-_RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA, _RTA_NH_ID = 9, 15, 18, 30
+_RTA_METRICS, _RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA, _RTA_NH_ID = 8, 9, 15, 18, 30
+_RTAX_LOCK, _RTAX_MTU = 1, 2
+_RTNH_F_DEAD = 1
 _NDA_DST, _NDA_IFINDEX, _NDA_PROTOCOL = 1, 8, 12
 _NUD_PERMANENT, _NUD_NOARP = 0x80, 0x40
 _RTM_F_CLONED = 0x200
@@ -53,7 +57,8 @@ class Route:
     prefsrc: bytes
     gateway: bool
     nexthop_object: bool
-    legs: frozenset[int]  # indexes of the links it leads over
+    legs: frozenset[int]  # indexes of the links it leads over, but for those that are down
+    mtu: int  # its own, where the kernel may set it to that of the link; 0: none
 
     def __str__(self) -> str:
         return f"{self.key} ({tags.holder_text(self.protocol)})"
@@ -112,6 +117,7 @@ def _routes(bodies: Iterable[bytes], family: int) -> Iterator[Route]:
             gateway=_RTA_GATEWAY in found or _RTA_VIA in found or _RTA_MULTIPATH in found,
             nexthop_object=_RTA_NH_ID in found,
             legs=frozenset(_legs(found)),
+            mtu=_mtu(attributes.parse(found.get(_RTA_METRICS, b""))),
         )
 
 
@@ -121,9 +127,16 @@ def _legs(found: dict[int, bytes]) -> Iterator[int]:
     data = found.get(_RTA_MULTIPATH, b"")
     offset = 0
     while offset + 8 <= len(data):
-        length, _flags, _hops, index = struct.unpack_from("=HBBi", data, offset)
-        yield index
+        length, flags, _hops, index = struct.unpack_from("=HBBi", data, offset)
+        if not flags & _RTNH_F_DEAD:
+            yield index
         offset += max((length + 3) & ~3, 8)
+
+
+def _mtu(metrics: dict[int, bytes]) -> int:
+    if attributes.to_int(metrics.get(_RTAX_LOCK, b"")) & 1 << _RTAX_MTU:
+        return 0
+    return attributes.to_int(metrics.get(_RTAX_MTU, b""))
 
 
 def foreign(route: Route, tag: int, ours: IsOurs) -> bool:
@@ -139,44 +152,10 @@ def lost_with_last_address(
         if route.nexthop_object or not foreign(route, tag, ours):
             continue
         lost.append(f"{route}" if route.legs == {index} else f"the leg over {dev} of {route}")
-    return lost + _foreign_neighbours(sock, 4, dev, index, tag, ours)
+    return lost + foreign_neighbours(sock, 4, dev, index, tag, ours)
 
 
-def lost_with_link_down(
-    sock: NetlinkSocket, dev: str, index: int, tag: int, ours: IsOurs
-) -> list[str]:
-    """What others lose when a link goes down, even for a moment."""
-    lost = lost_with_last_address(sock, dev, index, tag, ours)
-    for family in (4, 6):
-        lost += [
-            str(route)
-            for route in routes_over(sock, family, index, (tags.KERNEL, tag))
-            if (family == 6 or route.nexthop_object) and foreign(route, tag, ours)
-        ]
-    lost += _foreign_neighbours(sock, 6, dev, index, tag, ours)
-    header = struct.pack("=BBBBI", FAMILY[6], 0, 0, 0, index)
-    for body in sock.dump(address_codec.RTM_GETADDR, header, f"addresses on {dev}"):
-        address = address_codec.decode(body, dev)
-        if address.protocol != tag and address.scope != "link" and not ours(address.key):
-            holder = tags.holder_text(address.protocol, tag, address=True)
-            lost.append(f"{address.key} ({holder})")
-    return lost
-
-
-def lost_with_mac(
-    sock: NetlinkSocket, links: Mapping[int, str], tag: int, ours: IsOurs
-) -> list[str]:
-    """What others lose when the hardware addresses of links (names by index) change: the kernel
-    then forgets every neighbour on them, permanent ones too."""
-    return [
-        lost
-        for index, dev in links.items()
-        for family in (4, 6)
-        for lost in _foreign_neighbours(sock, family, dev, index, tag, ours)
-    ]
-
-
-def _foreign_neighbours(
+def foreign_neighbours(
     sock: NetlinkSocket, family: int, dev: str, index: int, tag: int, ours: IsOurs
 ) -> list[str]:
     """Static neighbours that others made on a link."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from itertools import groupby
 
@@ -75,6 +75,18 @@ def done(operation: Operation, *notes: str) -> Result:
 
 def failed(operation: Operation, error: str, *, exists: bool = False) -> Result:
     return Result(operation, 0, (Failure(single(operation).key, error, exists),))
+
+
+def agreed(operations: Iterable[Operation]) -> frozenset[str]:
+    """What others may lose by operations that are carried out together: which of them takes it
+    depends on which comes last."""
+    return frozenset(lost for operation in operations for lost in operation.losses)
+
+
+def takes_more(agreed: Set[str], lost: Sequence[str]) -> str:
+    """Why something is not done by which others would lose this; "" where all was agreed to."""
+    unsaid = [one for one in lost if one not in agreed]
+    return f"would take what others made: {'; '.join(unsaid)}" if unsaid else ""
 
 
 def send(sock: NetlinkSocket, kind: int, flags: int, body: bytes) -> NetlinkError | None:

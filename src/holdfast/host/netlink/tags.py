@@ -7,19 +7,20 @@ from collections.abc import Mapping
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 
-KERNEL = 2
+REDIRECT, KERNEL, ROUTER_ADVERTISEMENT = 1, 2, 9
 NOBODY = -1  # a tag that nothing carries
 
 # Routes, rules and neighbours number their writers alike (rtnetlink.h, iproute2's rt_protos).
 _WRITERS = {
-    1: "redirect", KERNEL: "kernel", 3: "boot", 4: "static", 8: "gated", 9: "ra", 10: "mrt",
-    11: "zebra", 12: "bird", 13: "dnrouted", 14: "xorp", 15: "ntk", 16: "dhcp", 17: "mrouted",
-    18: "keepalived", 42: "babel", 84: "ovn", 186: "bgp", 187: "isis", 188: "ospf", 189: "rip",
-    192: "eigrp",
+    REDIRECT: "redirect", KERNEL: "kernel", 3: "boot", 4: "static", 8: "gated",
+    ROUTER_ADVERTISEMENT: "ra", 10: "mrt", 11: "zebra", 12: "bird", 13: "dnrouted", 14: "xorp",
+    15: "ntk", 16: "dhcp", 17: "mrouted", 18: "keepalived", 42: "babel", 84: "ovn", 186: "bgp",
+    187: "isis", 188: "ospf", 189: "rip", 192: "eigrp",
 }  # fmt: skip
 # Addresses have numbers of their own (if_addr.h): the kernel's loopback, router advertisements,
 # link-local.
 _ADDRESS_WRITERS = {1: "kernel_lo", 2: "kernel_ra", 3: "kernel_ll"}
+KERNEL_ADDRESSES = frozenset(_ADDRESS_WRITERS)
 
 
 def tag_text(protocol: int, tag: int) -> str:

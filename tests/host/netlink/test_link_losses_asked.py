@@ -52,34 +52,34 @@ def _asking(action: Action = Action.ENSURE, **more: Value) -> Scope:
     return scope(Desired((Intent("Interface/vx", wanted, "", action),)), claims(wanted))
 
 
-def _bystanders(driver: LinkDriver, asked: Scope) -> tuple[str, ...]:
-    ((sighting,),) = driver.observe(asked).sightings.values()
-    return sighting.bystanders
+def _losses(driver: LinkDriver, asked: Scope) -> list[str]:
+    found = driver.observe(asked).losses
+    return [loss.what for lost in found.values() for loss in lost]
 
 
 @pytest.mark.parametrize("asked", [_asking(Action.DELETE), _asking(vni=8), _asking(type="bridge")])
 def test_of_what_would_end(driver: LinkDriver, netns: Namespace, asked: Scope) -> None:
-    (lost,) = _bystanders(driver, asked)
+    (lost,) = _losses(driver, asked)
     assert lost.startswith("address 192.0.2.9/24 dev vx0 (protocol 0")
     netns.ip("addr del 192.0.2.9/24 dev vx0")
-    assert _bystanders(driver, asked) == ()
+    assert _losses(driver, asked) == []
 
 
 @pytest.mark.parametrize(
-    "asked", [_asking(), _asking(mtu=1300), _asking(learning=False), _asking(Action.OBSERVE)]
+    "asked", [_asking(), _asking(alias="a"), _asking(learning=False), _asking(Action.OBSERVE)]
 )
 def test_nobody_is_asked_about_what_stays(
     driver: LinkDriver, sock: CountingSocket, asked: Scope
 ) -> None:
     before = sock.dumps
-    assert _bystanders(driver, asked) == ()
+    assert _losses(driver, asked) == []
     assert sock.dumps == before + 1, "the links, and nothing else"
 
 
 def test_nor_about_what_is_not_ours(driver: LinkDriver, sock: CountingSocket) -> None:
     asked = _asking(Action.DELETE)
     before = sock.dumps
-    assert _bystanders(driver, Scope(asked.keys, ending=asked.ending)) == ()
+    assert _losses(driver, Scope(asked.keys, coming=asked.coming)) == []
     assert sock.dumps == before + 1
 
 
@@ -94,7 +94,7 @@ def test_what_came_after_the_plan_stops_the_delete_and_leaves_the_claim_whole() 
         ((_, failure),) = report.failures
         assert failure.error.startswith("would take what others made: address 192.0.2.9/24")
         (held,) = report.after.blocked
-        assert "would also remove address 192.0.2.9/24 dev vx0" in held.reason
+        assert "others would lose address 192.0.2.9/24 dev vx0" in held.reason
         with Ledger.read(scene.paths) as ledger:
             (claim,) = ledger.claims().values()
         assert claim.state is ClaimState.OWNED
