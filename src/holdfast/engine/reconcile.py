@@ -239,8 +239,8 @@ def _coming(intents: Sequence[Intent], seen: Artifact) -> Coming:
         return Coming(Verb.DELETE)
     kind = KINDS[seen.key.kind]
     ensured = [intent.artifact.fields for intent in intents if intent.action is Action.ENSURE]
-    if all(fields.items() <= seen.fields.items() for fields in ensured) and not (
-        seen.fields.keys() & set(kind.surplus)
+    if all(fields.items() <= seen.fields.items() for fields in ensured) and not any(
+        field in seen.fields for field in kind.surplus
     ):
         return Coming()  # as almost all are; thousands of links are looked at this way
     wanted = {name: value for fields in reversed(ensured) for name, value in fields.items()}

@@ -131,8 +131,8 @@ _ASK = """
 from holdfast.host.netlink import following_macs, link_losses
 from holdfast.host.netlink.socket import NetlinkSocket
 links = link_losses.read_links(NetlinkSocket())
-after = {**links, "low": {**links["low"], "master": "br0"}}
-print(following_macs.moves("br0", links, after))
+old, new = [links["middle"]["mac"]], [links["middle"]["mac"], links["low"]["mac"]]
+print(following_macs.moves("br0", links["br0"], old, new))
 """
 
 

@@ -4,7 +4,7 @@ forgets every neighbour on that link, permanent ones too; addresses and routes s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.engine.artifact import Fields
@@ -16,10 +16,9 @@ _NO_MAC = "00:00:00:00:00:00"  # what is left to a bridge when its last port goe
 _WAS_SET = "3"  # NET_ADDR_SET
 
 
-def moves(master: str, before: Links, after: Links) -> bool:
-    """Whether the MAC of a bridge or bond may become another one with a change of its ports."""
-    fields = before[master]
-    old, new = (_ports(master, links) for links in (before, after))
+def moves(master: str, fields: Fields, old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the MAC of a bridge or bond may become another one when its ports have other MACs
+    than before, or are others."""
     if sorted(old) == sorted(new):
         return False
     if fields["type"] == "bond":
@@ -29,10 +28,6 @@ def moves(master: str, before: Links, after: Links) -> bool:
         is_lowest = not old or fields["mac"] == min(old)
         moved = is_lowest and fields["mac"] != min(new, default=_NO_MAC)
     return moved and not _was_set(master, fields)
-
-
-def _ports(master: str, links: Links) -> list[str]:
-    return [str(fields["mac"]) for fields in links.values() if fields["master"] == master]
 
 
 def _was_set(name: str, fields: Fields) -> bool:

@@ -34,6 +34,10 @@ class Effects:
         return bool(self.gone or self.down or self.mtus or self.moved or self.dark)
 
 
+# Links that are changed, with their fields after that; None: they are gone.
+Changed = Mapping[str, Fields | None]
+
+
 class LinkStack:
     """Links as they are, and how they hang together.
 
@@ -62,9 +66,8 @@ class LinkStack:
                 if each not in gone and self.links[each]["type"] != "ip6tnl"
             ]
         ended = frozenset(gone)
-        after = {each: fields for each, fields in self.links.items() if each not in ended}
-        cycled = self._cycled_members(ended)
-        down = self._down(cycled)
+        after = dict.fromkeys(ended)
+        down = self._down(self._cycled_members(ended))
         masters = {str(self.links[each]["master"]) for each in ended if each in self.links}
         return Effects(
             gone=ended,
@@ -78,11 +81,11 @@ class LinkStack:
         fields = self.links.get(name)
         if fields is None or fields.get(field) == value:
             return Effects()
-        after = {**self.links, name: {**fields, field: value}}
+        after = {name: {**fields, field: value}}
         match field:
             case "up" if not value:
                 down = self._down([name])
-                return Effects(down=down, dark=self._dark(down, self.links))
+                return Effects(down=down, dark=self._dark(down, {}))
             case "mtu":
                 return Effects(mtus=self._mtus({name: int(str(value))}, after))
             case "mac":
@@ -98,11 +101,9 @@ class LinkStack:
         master = str(fields.get("master", ""))
         if master not in self.links or "mac" not in fields:
             return Effects()
-        made: dict[str, Value] = {"type": "", "mtu": 0, "up": False, "carrier": False, **fields}
-        after = {**self.links, name: made}
-        return Effects(moved=self._moved([master], after))
+        return Effects(moved=self._moved([master], {name: fields}))
 
-    def _of_master(self, name: str, after: Links) -> Effects:
+    def _of_master(self, name: str, after: Mapping[str, Fields]) -> Effects:
         masters = {str(links[name]["master"]) for links in (self.links, after)} - {""}
         there = [master for master in masters if master in self.links]
         cycles = any(self.links[master]["type"] in CYCLING_MASTERS for master in there)
@@ -110,8 +111,7 @@ class LinkStack:
         joined = str(after[name]["master"])
         mtus: Mapping[str, int] = {}
         if self._mtu_follows(joined):
-            least = min(int(str(each["mtu"])) for each in self._held(joined, after))
-            mtus = self._mtus({joined: least}, after)
+            mtus = self._mtus({joined: self._least_mtu(joined, after, {})}, after)
         # One that left no longer holds up the carrier of its bridge.
         return Effects(
             down=down,
@@ -142,16 +142,20 @@ class LinkStack:
             ]
         return frozenset(found)
 
-    def _moved(self, masters: Iterable[str], after: Links) -> frozenset[str]:
+    def _moved(self, masters: Iterable[str], after: Changed) -> frozenset[str]:
         """Bridges and bonds whose MAC follows their ports', and what follows them."""
         found: set[str] = set()
         for name in masters:
-            kind = after.get(name, {}).get("type")
-            if kind in following_macs.MASTERS and following_macs.moves(name, self.links, after):
+            fields = self.links.get(name)
+            if fields is None or fields["type"] not in following_macs.MASTERS:
+                continue
+            old = [str(self.links[port]["mac"]) for port in self._ports[name]]
+            new = [str(each["mac"]) for each in self._ports_after(name, after).values()]
+            if following_macs.moves(name, fields, old, new):
                 found |= set(following_macs.led(name, self.links).values())
         return frozenset(found)
 
-    def _mtus(self, given: Mapping[str, int], after: Links) -> dict[str, int]:
+    def _mtus(self, given: Mapping[str, int], after: Changed) -> dict[str, int]:
         """The MTUs that follow from these."""
         new = {name: mtu for name, mtu in given.items() if mtu != self.links[name]["mtu"]}
         todo = list(new)
@@ -163,15 +167,14 @@ class LinkStack:
         return new
 
     def _followed_mtus(
-        self, name: str, new: Mapping[str, int], after: Links
+        self, name: str, new: Mapping[str, int], after: Changed
     ) -> Iterable[tuple[str, int]]:
         for upper in self._above[name]:
             if self.links[upper]["type"] in _RIDING:
                 yield upper, min(int(str(self.links[upper]["mtu"])), new[name])
-        master = str(after[name]["master"])
+        master = str((after.get(name) or self.links[name])["master"])
         if self._mtu_follows(master):
-            held = (port for port, fields in after.items() if fields["master"] == master)
-            yield master, min(new.get(port, int(str(after[port]["mtu"]))) for port in held)
+            yield master, self._least_mtu(master, after, new)
         if self.links[name]["type"] == "bond":
             yield from ((port, new[name]) for port in self._ports[name])
 
@@ -184,11 +187,21 @@ class LinkStack:
         ports = [self.links[port]["mtu"] for port in self._ports[master]]
         return not ports or fields["mtu"] == min(int(str(mtu)) for mtu in ports)
 
-    def _held(self, master: str, links: Links) -> list[Fields]:
-        return [fields for fields in links.values() if fields["master"] == master]
+    def _least_mtu(self, master: str, after: Changed, new: Mapping[str, int]) -> int:
+        ports = self._ports_after(master, after)
+        return min(new.get(port, int(str(fields["mtu"]))) for port, fields in ports.items())
+
+    def _ports_after(self, master: str, after: Changed) -> dict[str, Fields]:
+        ports: dict[str, Fields | None] = {port: self.links[port] for port in self._ports[master]}
+        ports.update(after)
+        return {
+            port: fields
+            for port, fields in ports.items()
+            if fields is not None and fields.get("master") == master
+        }
 
     def _dark(
-        self, dead: frozenset[str], after: Links, left: frozenset[str] = frozenset()
+        self, dead: frozenset[str], after: Changed, left: frozenset[str] = frozenset()
     ) -> frozenset[str]:
         """Links that lose their carrier: with the other end of their pair, with what they stand on,
         with the last of their ports that had one.
@@ -199,10 +212,10 @@ class LinkStack:
         todo = [*dead, *left]
         for name in todo:  # grows while it is walked
             for other in self._leaning_on(name):
-                fields = after.get(other)
+                fields = after.get(other, self.links.get(other))
                 if fields is None or other in lost or not fields.get("carrier"):
                     continue
-                if self._keeps_carrier(other, lost, after):
+                if self._keeps_carrier(other, fields, lost, after):
                     continue
                 lost.add(other)
                 todo.append(other)
@@ -214,8 +227,7 @@ class LinkStack:
         yield from (str(fields.get("peer", "")), str(fields.get("master", "")))
         yield name  # a master that was left leans on its ports
 
-    def _keeps_carrier(self, name: str, lost: set[str], after: Links) -> bool:
-        fields = after[name]
+    def _keeps_carrier(self, name: str, fields: Fields, lost: set[str], after: Changed) -> bool:
         kind = fields["type"]
         if kind == "veth":
             return str(fields.get("peer", "")) not in lost
@@ -223,7 +235,7 @@ class LinkStack:
             return str(fields.get("parent", "")) not in lost
         if kind in following_macs.MASTERS and self._ports[name]:
             return any(
-                fields["master"] == name and port not in lost and fields.get("carrier")
-                for port, fields in after.items()
+                port not in lost and each.get("carrier")
+                for port, each in self._ports_after(name, after).items()
             )
         return True

@@ -3,7 +3,7 @@ those that the kernel takes along."""
 
 from __future__ import annotations
 
-import struct
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,7 @@ class LinkLosses:
         self._tag = tag
         self._ours = ours
         self._routes = cache(self._read_routes)
+        self._bodies = cache(self._read_bodies)
         self._addresses = cache(self._read_addresses)
         self._neighbours = cache(self._read_neighbours)
 
@@ -169,11 +170,15 @@ class LinkLosses:
         return [one for one in found if side_effects.foreign(one, self._tag, self._ours)]
 
     def _read_addresses(self, name: str) -> list[SeenAddress]:
-        header = struct.pack("=BBBBI", 0, 0, 0, 0, self._index(name))
-        bodies = self._sock.dump(address_codec.RTM_GETADDR, header, f"addresses on {name}")
-        return [
-            address_codec.decode(body, name) for body in bodies if body[0] in address_codec.FAMILIES
-        ]
+        return [address_codec.decode(body, name) for body in self._bodies()[self._index(name)]]
+
+    def _read_bodies(self) -> dict[int, list[bytes]]:
+        """All addresses, by the index of their links."""
+        found: dict[int, list[bytes]] = defaultdict(list)
+        for body in self._sock.dump(address_codec.RTM_GETADDR, bytes(8), "addresses"):
+            if body[0] in address_codec.FAMILIES:
+                found[attributes.to_int(body[4:8])].append(body)
+        return found
 
     def _read_neighbours(self, version: int, name: str) -> list[str]:
         return side_effects.foreign_neighbours(
