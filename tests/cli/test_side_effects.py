@@ -157,6 +157,18 @@ def test_allowed_it_is_made_and_said(
     assert (again["blocked"], [one["action"] for one in again["operations"]]) == ([], ["keep"])
 
 
+def test_a_setting_that_switches_ipv6_off(crowded: Holdfast, wan: Namespace) -> None:
+    off = "{key: net.ipv6.conf.wan0.disable_ipv6, value: 1}"
+    crowded.declare(("Interface", "wan", UP), ("Sysctl", "off", off))
+    (held,) = crowded.ok("plan", "router.yaml", "-o", "json").json["blocked"]
+    assert held["losses"] == [ROUTE6]
+    assert crowded.run("apply", "router.yaml", "--yes").code == 1
+    assert "fd09::/64" in wan.ip("-6 route show")
+    done = crowded.ok("apply", "router.yaml", "--yes", "--allow-side-effects")
+    assert f"others lost: {ROUTE6}" in done.out
+    assert "fd09::/64" not in wan.ip("-6 route show")
+
+
 def test_a_stored_plan_takes_what_it_says_and_no_more(crowded: Holdfast, wan: Namespace) -> None:
     crowded.declare(("Interface", "wan", "{ifname: wan0, adminUp: false}"))
     crowded.ok("plan", "router.yaml", "--allow-side-effects", "--out", "stored")

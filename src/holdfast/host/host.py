@@ -18,6 +18,7 @@ from holdfast.host.facts import clock
 from holdfast.host.files import FileDriver
 from holdfast.host.hostname import HostnameDriver
 from holdfast.host.netlink.addresses import AddressDriver
+from holdfast.host.netlink.disabled_ipv6 import DisabledIPv6
 from holdfast.host.netlink.links import LinkDriver
 from holdfast.host.netlink.neighbours import NeighbourDriver
 from holdfast.host.netlink.routes import RouteDriver
@@ -57,7 +58,7 @@ class LinuxHost:
         drivers: list[Driver] = [
             self._links,
             self._wireguard,
-            SysctlDriver(),
+            SysctlDriver(lost=DisabledIPv6(self._sock, tag).lost),
             HostnameDriver(paths),
             self._files,
             BlockDriver(paths),

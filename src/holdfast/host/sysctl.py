@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.sysctl import SYSCTL, UNSET, sysctl
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Loss, Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
 from holdfast.host import one_by_one
+from holdfast.host.netlink.steps import takes_more
 from holdfast.host.one_by_one import words
+
+# What others would lose if a setting (a path below /proc/sys) got a value, by the claims there are.
+Losses = Callable[[Path, str, Mapping[Key, Claim]], list[str]]
 
 
 class SysctlDriver:
     kinds: tuple[str, ...] = (SYSCTL.name,)
 
-    def __init__(self, proc: Path = Path("/proc/sys")) -> None:
+    def __init__(self, proc: Path = Path("/proc/sys"), lost: Losses = lambda *_change: []) -> None:
         self._proc = proc
+        self._lost = lost
+        self._claims: Mapping[Key, Claim] = {}  # by the last observation
 
     def observe(self, scope: Scope) -> Observed:
+        self._claims = scope.claims
         sightings = {}
         unknown: dict[str | Key, str] = {}
+        losses: dict[Key, Sequence[Loss]] = {}
         for key in sorted({*scope.keys, *scope.claims}):
             if key.kind != SYSCTL.name:
                 continue
@@ -39,8 +48,16 @@ class SysctlDriver:
             except (OSError, ValueError) as error:
                 unknown[key] = f"{key}: could not be read: {words(error)}"
                 continue
-            sightings[key] = (Sighting(sysctl(key.name, value)),)
-        return Observed(sightings=sightings, unknown=unknown)
+            seen = sysctl(key.name, value)
+            sightings[key] = (Sighting(seen),)
+            lost = [
+                Loss(each, change.field)
+                for change in scope.coming(seen).changes
+                for each in self._lost(setting_path(key.name), str(change.after), scope.claims)
+            ]
+            if lost:
+                losses[key] = lost
+        return Observed(sightings=sightings, unknown=unknown, losses=losses)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -50,7 +67,12 @@ class SysctlDriver:
     def _step(self, operation: Operation, subject: Artifact) -> None:
         if operation.verb is not Verb.UPDATE:
             raise ValueError(f"a kernel setting cannot be the subject of {operation.verb}")
-        self._write(subject.key.name, str(subject.fields["value"]))
+        value = str(subject.fields["value"])
+        lost = self._lost(setting_path(subject.key.name), value, self._claims)
+        more = takes_more(frozenset(operation.losses), lost)
+        if more:
+            raise ValueError(more)
+        self._write(subject.key.name, value)
 
     def _read(self, name: str) -> str:
         try:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from holdfast.engine.artifact import Value
 from holdfast.host.netlink import link_losses
+from holdfast.host.netlink.disabled_ipv6 import DisabledIPv6
 from holdfast.host.netlink.link_losses import LinkLosses
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import TAG
@@ -128,6 +130,20 @@ def test_mtu(netns: Namespace, sock: NetlinkSocket, mtu: int) -> None:
         assert lost == ["the MTU 1400 of route fd40::/64 (protocol static)"]
     else:
         assert lost == []
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize(("where", "keep"), [("lan", 0), ("lan", 1), ("all", 0)])
+def test_ipv6_switched_off(netns: Namespace, sock: NetlinkSocket, where: str, keep: int) -> None:
+    netns.run("sysctl", "-qw", f"net.ipv6.conf.all.keep_addr_on_down={keep}")
+    setting = Path("net/ipv6/conf", where, "disable_ipv6")
+    told = DisabledIPv6(sock, TAG).lost(setting, "1", {})
+    before = world(netns, dead_legs=False)
+    netns.run("sysctl", "-qw", f"net.ipv6.conf.{where}.disable_ipv6=1")
+    assert names(told) == names(before - world(netns, dead_legs=False))
+    assert "route fd20::/64 (protocol static)" in told
+    assert DisabledIPv6(sock, TAG).lost(setting, "0", {}) == []
+    assert DisabledIPv6(sock, TAG).lost(setting.with_name("forwarding"), "1", {}) == []
 
 
 @pytest.mark.uml

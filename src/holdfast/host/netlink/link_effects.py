@@ -26,12 +26,13 @@ class Effects:
 
     gone: frozenset[str] = frozenset()
     down: frozenset[str] = frozenset()  # for good, or for a moment
+    disabled: frozenset[str] = frozenset()  # IPv6 is switched off on them
     mtus: Mapping[str, int] = field(default_factory=dict)  # of those that get another one
     moved: frozenset[str] = frozenset()  # they get another MAC
     dark: frozenset[str] = frozenset()  # they are up, and lose their carrier
 
     def __bool__(self) -> bool:
-        return bool(self.gone or self.down or self.mtus or self.moved or self.dark)
+        return bool(self.gone or self.down or self.disabled or self.mtus or self.moved or self.dark)
 
 
 # Links that are changed, with their fields after that; None: they are gone.

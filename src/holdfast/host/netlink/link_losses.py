@@ -71,6 +71,9 @@ class LinkLosses:
     def of_new(self, name: str, fields: Fields) -> list[str]:
         return _once(self._lost(self._stack.of_new(name, fields)))
 
+    def of_disabled_ipv6(self, names: Iterable[str]) -> list[str]:
+        return _once(self._lost(Effects(disabled=frozenset(names))))
+
     def _structure(self, gone: Set[str]) -> Iterator[str]:
         """Links of others that go with it, that lose what they stand on, or who holds them."""
         for other, fields in self._links.items():
@@ -86,11 +89,12 @@ class LinkLosses:
             return
         shrunk = self._without_ipv6(effects)
         silent = effects.gone | effects.down
+        without_ipv6 = silent | shrunk | effects.disabled
         yield from self._lost_routes(4, silent, effects)
-        yield from self._lost_routes(6, silent | shrunk, effects)
+        yield from self._lost_routes(6, without_ipv6, effects)
         yield from nexthops_lost(self._sock, self._indexes(silent | effects.dark))
         yield from self._lost_addresses(effects, shrunk)
-        for version, names in ((4, silent), (6, silent | shrunk)):
+        for version, names in ((4, silent), (6, without_ipv6)):
             for name in sorted(names | effects.moved):
                 yield from self._neighbours(version, name)
         yield from self._lost_mtus(effects, shrunk)
@@ -118,16 +122,16 @@ class LinkLosses:
                 # has a leg over a link that is deleted goes as a whole.
                 if route.legs <= ending or (version == 4 and route.legs & gone):
                     yield str(route)
-                elif route.nexthop_object or name not in effects.down:
+                elif route.nexthop_object or name not in effects.down | effects.disabled:
                     yield f"the leg over {name} of {route}"
 
     def _lost_addresses(self, effects: Effects, shrunk: Set[str]) -> Iterator[str]:
         sources: dict[bytes, set[int]] = {}
-        for name in sorted(effects.gone | effects.down | shrunk):
+        for name in sorted(effects.gone | effects.down | effects.disabled | shrunk):
             for address in self._addresses(name):
                 if address.version == 4 and name not in effects.gone:
                     continue
-                if name not in effects.gone | shrunk and _kept_on_down(address, name):
+                if name in effects.down and _kept_on_down(address, name):
                     continue
                 if address.version == 4:
                     sources.setdefault(address.ip, set()).add(self._vrf_table(name))
@@ -140,7 +144,7 @@ class LinkLosses:
         if address.protocol == self._tag or self._ours(address.key):
             return False
         return address.version == 4 or (
-            address.scope != "link"
+            address.scope not in ("link", "host")
             and address.protocol not in tags.KERNEL_ADDRESSES
             and not address.flags & TEMPORARY
         )
