@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.engine.artifact import Artifact
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Verb
 from holdfast.engine.planner import plan
@@ -15,6 +16,19 @@ def test_case(name: str) -> None:
     case = case_files.load(name)
     made = plan(case.desired, case.observed, case.claims, case.policy)
     assert case_files.render(made) == case.plan
+
+
+def test_what_is_blocked_is_left_out_of_what_is_done() -> None:
+    """Or the way back from such a plan would ask for it."""
+    case = case_files.load("side-effects-are-blocked")
+    made = plan(case.desired, case.observed, case.claims, case.policy)
+    links = {
+        str(one.subject.key): one.subject.fields
+        for one in made.operations
+        if isinstance(one.subject, Artifact)
+    }
+    assert links["link lan0"] == {"mtu": 1500, "alias": "inside"}
+    assert links["link br0"] == {"type": "bridge", "up": True}
 
 
 def test_every_kind_and_verb_has_a_case() -> None:

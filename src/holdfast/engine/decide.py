@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.dataclass import replace
 from holdfast.engine import diff, ownership, risk
 from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
 from holdfast.engine.claim import Claim, Provenance
@@ -131,6 +132,7 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
             return
         # What is there stays, and so does what stands on it; its other fields are set.
         kept, differing = _parted(artifact.key, differing, draft)
+        artifact = _left(artifact, kept)
         draft.block(want.intent, f"{_differ(kept)}; {side_effects(losses)}", losses)
         names = _joined([change.field for change in kept])
         reason = (
@@ -157,6 +159,13 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
             losses=losses,
         )
     )
+
+
+def _left(artifact: Artifact, kept: Sequence[Change]) -> Artifact:
+    """An artifact as it shall be while these changes wait: a way back must not ask for them."""
+    left = {change.field: change.before for change in kept}
+    fields = {name: left.get(name, value) for name, value in artifact.fields.items()}
+    return replace(artifact, fields=fields)
 
 
 def _parted(

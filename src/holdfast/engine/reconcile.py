@@ -243,6 +243,8 @@ def _coming(intents: Sequence[Intent], seen: Artifact) -> Coming:
         field in seen.fields for field in kind.surplus
     ):
         return Coming()  # as almost all are; thousands of links are looked at this way
+    if not ensured:
+        return Coming()
     wanted = {name: value for fields in reversed(ensured) for name, value in fields.items()}
     differing = diff.changes(kind, wanted, seen.fields)
     return Coming(decide.settling(kind, differing, seen.fields)[0], differing)

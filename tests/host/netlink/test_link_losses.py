@@ -42,16 +42,16 @@ def sock(netns: Namespace) -> Iterator[NetlinkSocket]:
     sock.close()
 
 
-def furnish(netns: Namespace, dev: str, number: int) -> None:
+def furnish(netns: Namespace, dev: str, number: int, table: str = "main") -> None:
     """Of each family: an address, routes, a neighbour and a nexthop object. And some of ours."""
     foreign(
         netns,
         f"addr add 10.{number}.0.1/24 dev {dev}",
         f"addr add fd0{number}::1/64 dev {dev} nodad",
-        f"route add 10.2{number}.0.0/24 via 10.{number}.0.9 proto static",
+        f"route add 10.2{number}.0.0/24 via 10.{number}.0.9 proto static table {table}",
         f"route add 10.2{number}.0.0/24 dev {dev} proto bird table 300",
-        f"route add 10.3{number}.0.0/24 via 10.{number}.0.9 proto {TAG}",
-        f"-6 route add fd2{number}::/64 via fd0{number}::9 proto static",
+        f"route add 10.3{number}.0.0/24 via 10.{number}.0.9 proto {TAG} table {table}",
+        f"-6 route add fd2{number}::/64 via fd0{number}::9 proto static table {table}",
         f"-6 route add fd2{number}::/64 dev {dev} proto bird table 300",
         f"-6 route add fd3{number}::/64 dev {dev} proto {TAG}",
         f"-6 route add fd4{number}::/64 dev {dev} proto static mtu 1400",
@@ -286,7 +286,7 @@ def vrf(netns: Namespace, sock: NetlinkSocket) -> NetlinkSocket:
         "link set lan master blue",
         "addr flush dev lan",
     )
-    furnish(netns, "lan", 2)
+    furnish(netns, "lan", 2, "500")
     netns.ip("route add blackhole 10.77.0.0/16 table 500 proto static")
     return sock
 

@@ -4,7 +4,7 @@ it, hold it or are its other end. All of it was seen on running kernels (6.1 and
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Fields, Value
@@ -216,7 +216,7 @@ class LinkStack:
                 fields = after.get(other, self.links.get(other))
                 if fields is None or other in lost or not fields.get("carrier"):
                     continue
-                if self._keeps_carrier(other, fields, lost, after):
+                if self._keeps_carrier(other, fields, dead, lost, after):
                     continue
                 lost.add(other)
                 todo.append(other)
@@ -228,12 +228,16 @@ class LinkStack:
         yield from (str(fields.get("peer", "")), str(fields.get("master", "")))
         yield name  # a master that was left leans on its ports
 
-    def _keeps_carrier(self, name: str, fields: Fields, lost: set[str], after: Changed) -> bool:
+    def _keeps_carrier(
+        self, name: str, fields: Fields, dead: Set[str], lost: Set[str], after: Changed
+    ) -> bool:
         kind = fields["type"]
         if kind == "veth":
             return str(fields.get("peer", "")) not in lost
         if kind in _RIDING:
-            return str(fields.get("parent", "")) not in lost
+            parent = str(fields.get("parent", ""))
+            # A loose VLAN cares for the carrier below it, and not for whether that is set down.
+            return parent not in lost or bool(fields.get("loose") and parent in dead)
         if kind in following_macs.MASTERS and self._ports[name]:
             return any(
                 port not in lost and each.get("carrier")

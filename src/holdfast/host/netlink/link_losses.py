@@ -22,7 +22,7 @@ from holdfast.host.netlink.side_effects import IsOurs, Route
 from holdfast.host.netlink.socket import NetlinkSocket
 
 # Those whose change the kernel may take what others made along with.
-TAKING_FIELDS = ("master", "mac", "mtu", "up")
+_TAKING = ("master", "mac", "mtu", "up")
 _IFF_LOWER_UP = 0x10000
 # What the kernel learnt from routers by itself, nobody made, and it learns it again.
 _LEARNT_ROUTES = (tags.REDIRECT, tags.ROUTER_ADVERTISEMENT)
@@ -201,9 +201,9 @@ class LinkLosses:
         return int(str(vrf["table"])) if vrf["type"] == "vrf" else 0
 
 
-def may_take(coming: Coming) -> bool:
-    """Whether a change is of a kind that others may lose something by."""
-    return any(change.field in TAKING_FIELDS for change in coming.changes)
+def may_take(field: str, value: Value) -> bool:
+    """Whether others may lose something by such a value of a field at all."""
+    return field in _TAKING and not (field == "up" and value)
 
 
 def read_links(sock: NetlinkSocket) -> dict[str, Fields]:

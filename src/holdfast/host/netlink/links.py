@@ -25,7 +25,7 @@ from holdfast.host.netlink.link_codec import (
     header,
 )
 from holdfast.host.netlink.link_effects import CYCLING_MASTERS
-from holdfast.host.netlink.link_losses import TAKING_FIELDS, LinkLosses
+from holdfast.host.netlink.link_losses import LinkLosses, may_take
 from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
 from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkError, NetlinkSocket, Request
 
@@ -78,7 +78,8 @@ class LinkDriver:
             )
             sightings[key] = [sighting]
             coming = scope.coming(seen.artifact)
-            if key in scope.claims if coming.ends else link_losses.may_take(coming):
+            takes = any(may_take(change.field, change.after) for change in coming.changes)
+            if key in scope.claims if coming.ends else takes:
                 changing[key] = coming
         made = [link for link in _missing(scope, sightings) if link.fields.get("master")]
         if not changing and not made:
@@ -250,7 +251,7 @@ class LinkDriver:
         self, field: str, value: Value, seen: SeenLink, *, was_up: bool = True
     ) -> list[str]:
         """Unless others would lose more by it than was agreed to."""
-        lost = self._lost_with(field, value, seen) if field in TAKING_FIELDS else []
+        lost = self._lost_with(field, value, seen) if may_take(field, value) else []
         refusal = steps.takes_more(self._agreed, lost)
         if refusal:
             return [f"{field} {value}: {refusal}"]
