@@ -12,7 +12,7 @@ from typing import Protocol
 
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import decide, diff, order, ownership, record, stand_ins, unrecovered
-from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Coming, Failure, Result, Scope
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
@@ -24,6 +24,7 @@ from holdfast.engine.policy import Policy
 
 # Side effects of a delete settle in the second round; a third finds out that they did.
 MAX_ROUNDS = 3
+_STAYS = Coming()
 
 
 class Host(Protocol):
@@ -222,7 +223,7 @@ def scope(
         if seen.key not in declared:
             kind, claim = KINDS[seen.key.kind], claims.get(seen.key)
             goes = ownership.goes_with_its_declaration(kind, seen, claim)
-            return Coming(Verb.DELETE) if goes else Coming()
+            return Coming(Verb.DELETE) if goes else _STAYS
         return _coming(declared[seen.key], seen)
 
     def wanted(key: Key) -> Artifact | None:
@@ -235,16 +236,17 @@ def scope(
 
 def _coming(intents: Sequence[Intent], seen: Artifact) -> Coming:
     """What these intents, all about one object, would have done to it."""
-    if any(intent.action is Action.DELETE for intent in intents):
-        return Coming(Verb.DELETE)
+    ensured: list[Fields] = []
+    stays = True  # as almost all do; thousands of links are looked at this way
+    for intent in intents:
+        if intent.action is Action.DELETE:
+            return Coming(Verb.DELETE)
+        if intent.action is Action.ENSURE:
+            ensured.append(intent.artifact.fields)
+            stays = stays and intent.artifact.fields.items() <= seen.fields.items()
     kind = KINDS[seen.key.kind]
-    ensured = [intent.artifact.fields for intent in intents if intent.action is Action.ENSURE]
-    if all(fields.items() <= seen.fields.items() for fields in ensured) and not any(
-        field in seen.fields for field in kind.surplus
-    ):
-        return Coming()  # as almost all are; thousands of links are looked at this way
-    if not ensured:
-        return Coming()
+    if not ensured or (stays and seen.fields.keys().isdisjoint(kind.surplus)):
+        return _STAYS
     wanted = {name: value for fields in reversed(ensured) for name, value in fields.items()}
     differing = diff.changes(kind, wanted, seen.fields)
     return Coming(decide.settling(kind, differing, seen.fields)[0], differing)

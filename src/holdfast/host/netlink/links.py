@@ -258,7 +258,8 @@ class LinkDriver:
         if field == "master" and was_up and self._cycles(seen, str(value)):
             return self._while_down(field, value, seen)
         error = self._try(field, value, seen)
-        if isinstance(error, NetlinkError) and error.errno == errno.EBUSY and field == "mac":
+        busy = isinstance(error, NetlinkError) and error.errno == errno.EBUSY
+        if busy and field == "mac" and was_up:
             # Some drivers change the MAC only of a link that is down.
             return self._set_mac_while_down(value, seen)
         return [] if error is None else [f"{field} {value}: {error}"]
