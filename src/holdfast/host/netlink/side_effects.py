@@ -67,13 +67,16 @@ class Route:
 def routes_over(
     sock: NetlinkSocket, family: int, index: int, without: tuple[int, ...] = ()
 ) -> list[Route]:
-    """The routes over a link, in all tables; the kernel leaves out the others.
+    """The routes over a link, in all tables; the kernel leaves out the others, but for those over
+    the members of a VRF, which it counts as its own.
 
     Those of the protocols `without` are not taken apart: a hundred thousand may be our own.
     """
     header = bytes((FAMILY[family],)) + bytes(11) + attributes.u32(_RTA_OIF, index)
     bodies = sock.dump(_RTM_GETROUTE, header, f"IPv{family} routes of a link")
-    return list(_routes((body for body in bodies if body[5] not in without), family))
+    found = _routes((body for body in bodies if body[5] not in without), family)
+    # The kernel may be told not to say which links a nexthop object leads over.
+    return [route for route in found if index in route.legs or not route.legs]
 
 
 def routes_with_source(
