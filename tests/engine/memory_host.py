@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
-from holdfast.engine.claim import Claim
+from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.kinds import KINDS, route
 from holdfast.engine.kinds.route import RouteTemplate
@@ -198,6 +198,7 @@ class MemoryLedger:
     held: dict[Key, Claim] = field(default_factory=dict)
     writes: list[tuple[tuple[Claim, ...], tuple[Key, ...]]] = field(default_factory=list)
     written_tables: frozenset[int] | None = None
+    lasting: Lasting = Lasting.FOR_GOOD
 
     def claims(self) -> dict[Key, Claim]:
         return dict(self.held)

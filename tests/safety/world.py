@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.engine.artifact import Key
-from holdfast.engine.claim import Claim
+from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
@@ -105,6 +105,10 @@ class CountingLedger:
         self.tables = ledger.tables
         self.write_tables = ledger.write_tables
         self.writes = 0
+
+    @property
+    def lasting(self) -> Lasting:
+        return self._ledger.lasting
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         self.writes += 1

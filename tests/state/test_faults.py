@@ -303,7 +303,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
         tmp_path,
         "1m",
         """
-        with Ledger.open(paths, command="apply") as ledger:
+        with Ledger.open(paths, command="apply", durable=True) as ledger:
             ledger.write_claims([claim(n) for n in range(100)])
             for tried in (
                 lambda: ledger.begin_generation([File("routes.txt", os.urandom(4 << 20))]),
@@ -334,7 +334,7 @@ def test_no_room_to_make_one(tmp_path: Path) -> None:
         """
         paths.state_dir.mkdir(parents=True, mode=0o700)
         try:
-            Ledger.open(paths, command="apply")
+            Ledger.open(paths, command="apply", durable=True)
         except LedgerError as error:
             print(error)
         assert not paths.ledger.exists()
@@ -348,13 +348,13 @@ def test_a_read_only_file_system_can_be_read(tmp_path: Path) -> None:
         tmp_path,
         "4m",
         """
-        with Ledger.open(paths, command="apply") as ledger:
+        with Ledger.open(paths, command="apply", durable=True) as ledger:
             ledger.write_claims([claim(1)])
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         with Ledger.read(paths) as ledger:
             assert ledger.claims() == {claim(1).key: claim(1)}
         try:
-            Ledger.open(paths, command="apply")
+            Ledger.open(paths, command="apply", durable=True)
         except LedgerError as error:
             print(error)
         """,

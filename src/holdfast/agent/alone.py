@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from holdfast.errors import Refused
 from holdfast.paths import Paths
@@ -27,8 +27,9 @@ def alone(paths: Paths) -> Iterator[None]:
             raise Refused(
                 f"another `holdfast serve` is at work on {paths.root} (process {holder})"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        with suppress(OSError):  # it is held all the same where there is no room to say by whom
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -31,6 +31,7 @@ from holdfast.agent.passes import Done, Reconciler
 from holdfast.agent.proposers import Proposers
 from holdfast.agent.rereading import Rereading
 from holdfast.agent.status import DaemonStatus
+from holdfast.agent.unwritten import write_back
 from holdfast.agent.wakeups import Reason, Wakeups
 from holdfast.agent.web.address import Listen
 from holdfast.api.inherited import Inherited
@@ -141,6 +142,8 @@ class Agent:
             besides = (self._learning.names, self._delivery, self._confirmations, self._heart)
             runs = [*(one.run for one in besides), self.proposers.actions.run]
             runs.append(lambda: self.configuration.sources.watch(lambda: self.wake("a part")))
+            write = lambda: self._in_thread(self._reconciler.write_back)  # noqa: E731 (short)
+            runs.append(lambda: write_back(self, write))
             beside = [asyncio.create_task(kept(run, self.say)) for run in runs]
             stack.push_async_callback(self._end, beside)
             await stack.enter_async_context(serving.api(self, self.say, self.inherited))
@@ -387,9 +390,11 @@ class Agent:
             tuple(causes),
             effective=self._read.effective if current else before,
             unloaded=self._read.unloaded,
+            unwritten=done.unwritten,
         )
+        around = (*filter(None, (done.unwritten,)), *self._around)
         troubles = self._reconciler.patience.troubles()
-        self._publish(status, (*self._around, *troubles, *said.standing), *said.waiting)
+        self._publish(status, (*around, *troubles, *said.standing), *said.waiting)
 
     def _publish(self, status: DaemonStatus, lines: Iterable[str], *waiting: str) -> None:
         troubles = tuple(dict.fromkeys(lines))

@@ -51,6 +51,7 @@ class Done:
     untried: bool  # something is left to do that does not wait for its time
     claims: Mapping[Key, Claim]
     cpu: float  # seconds of it that were work
+    unwritten: str = ""  # why the ledger is not kept for good, and where it is instead
 
 
 class _LookAtAll(Exception):  # noqa: N818 (no error)
@@ -340,12 +341,18 @@ class Reconciler:
         return Done(
             report,
             work.generation,
-            tuple(events),
+            (*ledger.take_told(), *events),
             whole is not None,
             untried,
             claims,
             worked,
+            ledger.trouble,
         )
+
+    def write_back(self) -> bool:
+        """Whether the ledger is kept for good, as it may be again by now."""
+        with self._locked() as ledger:
+            return not ledger.trouble
 
     def _record(
         self, ledger: Ledger, report: Report, generation: int, events: Sequence[Event]

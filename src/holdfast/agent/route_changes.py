@@ -29,7 +29,7 @@ from holdfast.engine import bulk_changes, ownership, stand_ins
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled
 from holdfast.engine.bulk_keys import Keys
-from holdfast.engine.claim import Claim
+from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import ROUTE, identify
@@ -285,6 +285,10 @@ class RoutePass:
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         self.ledger.write_claims(put, remove)
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.ledger.lasting
 
     def tables(self) -> frozenset[int] | None:
         return self.ledger.tables()

@@ -23,6 +23,7 @@ class DaemonStatus:
     causes: tuple[str, ...] = ()
     effective: Effective | None = None  # how the router came about; None: of the file alone
     unloaded: tuple[str, ...] = ()  # sources that nothing is cleaned up without
+    unwritten: str = ""  # why the ledger is not kept for good, and where it is instead
     troubles: tuple[str, ...] = field(default=())  # what the log says stands in the way now
 
     @property

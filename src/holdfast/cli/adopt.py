@@ -71,7 +71,7 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
     from holdfast.state.events import Event
 
     with (
-        hold(paths, "holdfast adopt --apply", arguments.WAIT_S) as ledger,
+        hold(paths, "holdfast adopt --apply", arguments.WAIT_S, durable=True) as ledger,
         LinuxHost(paths, loaded.router.ownership.tag) as host,
     ):
         standing = holding.look(paths, ledger, loaded.router.ownership.tag, host.epoch)

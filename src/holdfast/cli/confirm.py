@@ -31,7 +31,7 @@ def command(paths: Paths, generation: int | None, wait: float) -> int:
             return _ask(found, generation)
     with (
         asking(paths, generation or 0) as asked,
-        Ledger.open(paths, command="holdfast confirm", wait=wait) as ledger,
+        Ledger.open(paths, command="holdfast confirm", wait=wait, durable=True) as ledger,
     ):
         late = confirm.settle(paths, ledger)
         if late is not None:

@@ -40,7 +40,7 @@ def command(paths: Paths, names: tuple[str, ...], other_namespaces: bool, yes: b
 
     if bool(names) == other_namespaces:
         raise click.UsageError("forget needs either names or --other-namespaces")
-    with hold(paths, "holdfast forget", arguments.WAIT_S) as ledger:
+    with hold(paths, "holdfast forget", arguments.WAIT_S, durable=True) as ledger:
         claims = ledger.claims()
         leaving = _select(claims, names) if names else _of_other_namespaces(claims)
         for claim in leaving:

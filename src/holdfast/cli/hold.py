@@ -11,9 +11,9 @@ from holdfast.state.ledger import Ledger
 NOTICE_S = 1.0
 
 
-def hold(paths: Paths, command: str, wait: float) -> Ledger:
+def hold(paths: Paths, command: str, wait: float, *, durable: bool = False) -> Ledger:
     """Raises LedgerError, naming the holder, where it stays held, and Refused while a generation
-    waits to be confirmed."""
+    waits to be confirmed. durable: what is done is worth nothing if it is lost with a boot."""
     said = False
 
     def waiting(seconds: float) -> None:
@@ -22,9 +22,11 @@ def hold(paths: Paths, command: str, wait: float) -> Ledger:
             print("waiting for another process to let go of the ledger", file=sys.stderr)
             said = True
 
-    ledger = Ledger.open(paths, command=command, wait=wait, waiting=waiting)
+    ledger = Ledger.open(paths, command=command, wait=wait, waiting=waiting, durable=durable)
     try:
         _settle(paths, ledger)
+        if ledger.trouble:
+            print(f"warning: {ledger.trouble}", file=sys.stderr)
     except BaseException:
         ledger.close()
         raise
@@ -44,9 +46,12 @@ def _settle(paths: Paths, ledger: Ledger) -> None:
 
 
 def say_waiting(paths: Paths) -> None:
-    """For commands that only look: what waits to be confirmed, or is overdue."""
+    """For commands that only look: what waits to be confirmed, or is overdue; and where the ledger
+    is, if it cannot be written."""
     with Ledger.read(paths) as ledger:
-        waiting = ledger.waiting()
+        waiting, trouble = ledger.waiting(), ledger.trouble
+    if trouble:
+        print(f"warning: {trouble}", file=sys.stderr)
     if waiting is None:
         return
     from holdfast.agent.confirm import window as confirm

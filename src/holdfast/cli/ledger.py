@@ -83,7 +83,7 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
         raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
     if not isinstance(data, dict):
         raise HoldfastError(f"{file}: not an export of a ledger; nothing was changed")
-    with hold(paths, "holdfast ledger import", arguments.WAIT_S) as ledger:
+    with hold(paths, "holdfast ledger import", arguments.WAIT_S, durable=True) as ledger:
         done = ledger.import_(data, replace=replace)
         claims = len(ledger.claims())
     for left in done.unmapped:

@@ -227,8 +227,11 @@ class AgreedPass:
 
     def run(self) -> Report:
         request, router = self.request, self.loaded.router
-        tag = router.ownership.tag
-        with hold(request.paths, request.command, request.wait) as ledger, ExitStack() as stack:
+        tag, durable = router.ownership.tag, bool(request.confirm_within)
+        with (
+            hold(request.paths, request.command, request.wait, durable=durable) as ledger,
+            ExitStack() as stack,
+        ):
             standing = holding.look(request.paths, ledger, tag, read_epoch())
             host = stack.enter_context(LinuxHost(request.paths, tag, former=standing.former))
             held = stack.enter_context(closing(Hold()))

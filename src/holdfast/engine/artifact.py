@@ -69,6 +69,8 @@ class ArtifactKind:
     writer_field: str = ""  # who made it: a claim does not hold on what another writer made since
     nonce_field: str = ""  # a field that tells our object from others' without a random mark
     survives_reboot: bool = False
+    # Whether an object tells by itself that Holdfast made it, whatever became of the claim on it.
+    tells_its_maker: bool = False
     # Why another program's artifact of this kind speaks against a wanted one; "" if it does not.
     objection: Callable[[Artifact, Artifact], str] | None = None
     # What the router is without once no artifact is left of which this says the same: "the

@@ -20,6 +20,14 @@ class ClaimState(StrEnum):
     DELETING = "deleting"  # written before the delete
 
 
+class Lasting(StrEnum):
+    """How long a claim that is written now is kept at least."""
+
+    FOR_GOOD = "for good"
+    THIS_BOOT = "until the machine is booted anew"
+    THIS_PROCESS = "until this process ends"
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     key: Key

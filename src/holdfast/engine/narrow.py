@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import ownership, reconcile
 from holdfast.engine.artifact import Artifact, Batch, Key
-from holdfast.engine.claim import Claim
+from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds import KINDS
@@ -185,6 +185,10 @@ class NarrowClaims:
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         self.ledger.write_claims(put, remove)
+
+    @property
+    def lasting(self) -> Lasting:
+        return self.ledger.lasting
 
     def tables(self) -> frozenset[int] | None:
         return self.ledger.tables()

@@ -13,7 +13,7 @@ from typing import Protocol
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import decide, diff, order, ownership, record, stand_ins, unrecovered
 from holdfast.engine.artifact import Artifact, Fields, Key
-from holdfast.engine.claim import Claim
+from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Coming, Failure, Result, Scope
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS, route
@@ -53,6 +53,10 @@ class Claims(Protocol):
     def claims(self) -> dict[Key, Claim]: ...
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None: ...
+
+    @property
+    def lasting(self) -> Lasting:
+        """How long what is written now is kept at least."""
 
     def tables(self) -> frozenset[int] | None:
         """The routing tables we ever wrote to; None where that was never recorded."""
@@ -160,13 +164,19 @@ class Pass:
             finished += count
             self.progress(finished, total)
 
+        # Asked only now: the write ahead may be what found out that the disk is full.
+        held = self._held_back(changes, claims)
         failed: set[Key] = set()
         done = 0
         for stage in order.stages(changes):
             going, kept = stand_ins.spare(stage, current.operations, self._results)
-            ready = [op for op in going if not failed.intersection(op.requires)]
+            tried = [op for op in going if _key(op) not in held] if held else going
+            ready = [op for op in tried if not failed.intersection(op.requires)]
             results = self.host.apply(ready, advance) if ready else []
-            results += [_blocked(op, failed) for op in going if failed.intersection(op.requires)]
+            results += [_blocked(op, failed) for op in tried if failed.intersection(op.requires)]
+            if held:
+                unclaimed = (op for op in going if _key(op) in held)
+                results += [_unclaimed(op, self.ledger.lasting) for op in unclaimed]
             results += kept
             for result in results:
                 done += result.done
@@ -174,6 +184,22 @@ class Pass:
                     failed.add(result.operation.subject.key)
             self._results += results
         return done
+
+    def _held_back(
+        self, changes: Sequence[Operation], claims: Mapping[Key, Claim]
+    ) -> frozenset[Key]:
+        """What could not be told from others' things if the claim on it got lost, as it may."""
+        lasting = self.ledger.lasting
+        if lasting is Lasting.FOR_GOOD:
+            return frozenset()
+        epoch = self.host.epoch
+        known = {key: one for key, one in claims.items() if ownership.in_force(one, epoch)}
+        found = ((_key(op), op) for op in changes)
+        return frozenset(
+            key
+            for key, op in found
+            if key is not None and record.needs_claim(op, known.get(key), lasting)
+        )
 
     def _record(
         self, current: Plan, observed: Observed, claims: dict[Key, Claim]
@@ -276,6 +302,19 @@ def _destroyed(operation: Operation) -> Iterable[object]:
     if isinstance(subject, Artifact):
         return ((operation.verb, subject.key),)
     return ((operation.verb, subject.template, key) for key in subject.keys)
+
+
+def _key(operation: Operation) -> Key | None:
+    return operation.subject.key if isinstance(operation.subject, Artifact) else None
+
+
+def _unclaimed(operation: Operation, lasting: Lasting) -> Result:
+    key = _key(operation)
+    why = (
+        f"not tried: the ledger cannot be written, so that a claim would be kept {lasting} only,"
+        " and without one nobody could tell later that it is Holdfast's"
+    )
+    return Result(operation, 0, (Failure(key, why),) if key is not None else ())
 
 
 def _blocked(operation: Operation, failed: set[Key]) -> Result:

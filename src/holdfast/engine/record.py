@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from holdfast.dataclass import replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
-from holdfast.engine.claim import Claim, ClaimState, Provenance
+from holdfast.engine.claim import Claim, ClaimState, Lasting, Provenance
 from holdfast.engine.decide import SETTING
 from holdfast.engine.driver import Result
 from holdfast.engine.kinds import KINDS
@@ -77,6 +77,36 @@ def _ahead(
         original={c.field: c.before for c in operation.changes} if is_setting else None,
         revert=operation.revert,
     )
+
+
+# What is there is gone with a boot.
+_PASSING = ("/run/", "/tmp/", "/dev/shm/")  # noqa: S108 (names, not used as places)
+
+
+def needs_claim(operation: Operation, known: Claim | None, lasting: Lasting) -> bool:
+    """Whether, were the claim lost that goes with it, nobody could tell that what it makes is ours.
+
+    | what is made                     | claims last until a boot | until the process ends |
+    |----------------------------------|--------------------------|------------------------|
+    | tells its maker (tag, mark)      | no                       | no                     |
+    | a file that is claimed already   | no: the old claim holds  | no                     |
+    | another file                     | yes, unless it goes too  | yes                    |
+    | a setting that is to be set back | yes, if it outlives it   | yes                    |
+    | a link, a tunnel's keys          | no: it goes too          | yes                    |
+    | an update, a delete              | no                       | no                     |
+    """
+    subject = operation.subject
+    if lasting is Lasting.FOR_GOOD or not isinstance(subject, Artifact):
+        return False
+    kind = KINDS[subject.key.kind]
+    if kind.tells_its_maker or (kind.survives_reboot and known is not None):
+        return False
+    stays = kind.survives_reboot and not subject.key.name.startswith(_PASSING)
+    if lasting is Lasting.THIS_BOOT and not stays:
+        return False
+    if operation.proof == SETTING:
+        return operation.revert and known is None
+    return operation.verb in (Verb.CREATE, Verb.REPLACE)
 
 
 def settle(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,21 @@ class Database:
     def close(self) -> None:
         self._connection.close()
 
+    def copy_to(self, other: Database) -> None:
+        """All of it, in place of whatever the other holds."""
+        with self._translated("copy the ledger"):
+            plain = sqlite3.connect(":memory:")
+            try:
+                self._connection.backup(plain)
+                # Its header says that there is a write-ahead log: memory has none, and that which
+                # connections share would not be opened.
+                image = bytearray(plain.serialize())
+                image[18:20] = b"\1\1"
+                plain.deserialize(bytes(image))
+                plain.backup(other._connection)
+            finally:
+                plain.close()
+
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         with self._translated("read the ledger"):
             return self._connection.execute(statement, parameters).fetchall()
@@ -54,9 +70,10 @@ class Database:
             with self._translated("commit a change to the ledger"):
                 self._connection.execute("COMMIT")
         except BaseException:
-            # A full disk may have rolled it back already.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            # A full disk may have rolled it back already, or not even let it be said.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
             raise
 
     @contextmanager
@@ -91,11 +108,7 @@ def open_writer(path: Path) -> Database:
         version = _version(database)
         # The whole file before the first change: a damaged page met halfway through a pass
         # would leave the host changed and the change unrecorded.
-        damage = database.query("PRAGMA quick_check(1)")
-        if damage != [("ok",)]:
-            raise LedgerError(
-                f"{path}: the ledger is damaged: {damage[0][0]}. {faults.restore(path)}"
-            )
+        _refuse_damaged(database)
         _make_durable(database)
         if version < schema.VERSION:
             with database.transaction():
@@ -129,6 +142,74 @@ def open_reader(path: Path) -> Database:
     return database
 
 
+def read_copy(path: Path, scratch: Iterable[Path]) -> Database:
+    """All of the database in memory, brought up to date, also where not even its -shm file can be
+    made beside it; empty where there is none yet. The caller holds the lock.
+
+    scratch: folders that may have room for its files. What is in its write-ahead log counts, and
+    only SQLite itself reads that, from a place where it can write."""
+    copy = in_memory(path)
+    try:
+        if _present(path):
+            _need_access(path, os.R_OK)
+            _copy_in_place(path, copy, scratch)
+            version = _version(copy)
+            _refuse_damaged(copy)
+            if version < schema.VERSION:
+                with copy.transaction():
+                    _migrate(copy, version)
+        else:
+            _fill(copy)
+            copy.execute(schema.IDENTITY)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def in_memory(path: Path, name: str = ":memory:") -> Database:
+    """Without any tables. path: what it is called in errors."""
+    connection = sqlite3.connect(
+        name, uri=True, timeout=defaults.BUSY_TIMEOUT_S, isolation_level=None
+    )
+    return Database(connection, path)
+
+
+def _copy_in_place(path: Path, copy: Database, scratch: Iterable[Path]) -> None:
+    logged = _wal(path).exists() and _wal(path).stat().st_size > 0
+    try:
+        _copy(path, "mode=ro", copy)
+    except faults.NotWritableError:
+        if not logged:
+            _copy(path, "mode=ro&immutable=1", copy)
+        elif not any(_copy_elsewhere(path, copy, place) for place in scratch):
+            raise
+
+
+def _copy_elsewhere(path: Path, copy: Database, place: Path) -> bool:
+    """Whether there is room for its files. Closing them here drops SQLite's locks of this process
+    on them, which is no loss while nobody writes."""
+    import shutil  # these take longer to import than the whole ledger does
+    import tempfile
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="holdfast-", dir=place) as own:
+            for file in (path, _wal(path)):
+                shutil.copyfile(file, Path(own, file.name))
+            _copy(Path(own, path.name), "mode=rw", copy)
+            return True
+    except (OSError, faults.NotWritableError):
+        return False
+
+
+def _copy(path: Path, options: str, copy: Database) -> None:
+    source = _connect(path, options)
+    try:
+        source.copy_to(copy)
+    finally:
+        source.close()
+
+
 def _present(path: Path) -> bool:
     found = folder.refuse_unsafe(path, folder=False)
     if found is None:
@@ -153,6 +234,9 @@ def _need_access(path: Path, mode: int) -> None:
     """Asks without opening: closing a descriptor of the file would drop SQLite's locks on it."""
     if os.access(path, mode, effective_ids=True):
         return
+    if mode & os.W_OK and os.statvfs(path).f_flag & os.ST_RDONLY:
+        error = OSError(errno.EROFS, os.strerror(errno.EROFS))
+        raise faults.from_system(error, path, "write the ledger")
     raise LedgerError(
         f"{path}: permission denied to the ledger as user {os.geteuid()}. {faults.UNTOUCHED}"
         f" If it is yours: chmod {folder.FILE_MODE:04o} {path}"
@@ -196,6 +280,13 @@ def _version(database: Database) -> int:
     return version
 
 
+def _refuse_damaged(database: Database) -> None:
+    damage = database.query("PRAGMA quick_check(1)")
+    if damage != [("ok",)]:
+        path = database.path
+        raise LedgerError(f"{path}: the ledger is damaged: {damage[0][0]}. {faults.restore(path)}")
+
+
 def _make_durable(database: Database) -> None:
     mode = database.query("PRAGMA journal_mode=WAL")[0][0]
     if mode != "wal":
@@ -224,8 +315,7 @@ def _create(path: Path) -> None:
         try:
             _make_durable(database)
             with database.transaction():
-                database.execute(f"PRAGMA application_id={schema.APPLICATION_ID:d}")
-                _migrate(database, 0)
+                _fill(database)
                 database.execute(schema.IDENTITY)
         finally:
             database.close()
@@ -239,8 +329,14 @@ def _create(path: Path) -> None:
         raise faults.from_system(error, path, "make the ledger") from error
 
 
-def _empty(path: Path) -> Database:
-    database = Database(sqlite3.connect(":memory:", isolation_level=None), path)
+def _fill(database: Database) -> None:
+    """All tables, with nothing in them."""
+    database.execute(f"PRAGMA application_id={schema.APPLICATION_ID:d}")
     _migrate(database, 0)
+
+
+def _empty(path: Path) -> Database:
+    database = in_memory(path)
+    _fill(database)
     database.query("PRAGMA query_only=ON")
     return database

@@ -27,3 +27,6 @@ BUSY_TIMEOUT_S = 5.0
 # How often a waiting process asks for the lock again. flock has no timeout of its own, and an
 # alarm signal would belong to the whole process.
 LOCK_POLL_S = 0.05
+
+# How often it is tried to write back what a working copy of the ledger holds.
+WRITE_BACK_S = 5.0

@@ -36,22 +36,25 @@ class StoredEvent:
 
 def append(database: Database, events: Iterable[Event], clock: Callable[[], float]) -> int:
     """Adds them in one transaction; answers with the last sequence number there is."""
-    now = clock()
-    rows = [
-        (now, event.kind, event.subject, event.message, event.generation, values.dump(event.data))
-        for event in events
-    ]
-    if not rows:
+    new = list(events)
+    if not new:
         return last(database)
     with database.transaction():
-        database.execute_many(
-            "INSERT INTO events (time, kind, subject, message, generation, data)"
-            " VALUES (?,?,?,?,?,?)",
-            rows,
-        )
-        newest = last(database)
-        database.execute("DELETE FROM events WHERE sequence<=?", (newest - defaults.KEEP_EVENTS,))
-    return newest
+        append_rows(database, new, clock())
+    return last(database)
+
+
+def append_rows(database: Database, events: Iterable[Event], now: float) -> None:
+    """Within a transaction."""
+    database.execute_many(
+        "INSERT INTO events (time, kind, subject, message, generation, data) VALUES (?,?,?,?,?,?)",
+        [
+            (now, one.kind, one.subject, one.message, one.generation, values.dump(one.data))
+            for one in events
+        ],
+    )
+    oldest = last(database) - defaults.KEEP_EVENTS
+    database.execute("DELETE FROM events WHERE sequence<=?", (oldest,))
 
 
 def restore(database: Database, events: Iterable[StoredEvent]) -> None:

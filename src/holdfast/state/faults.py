@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 
 from holdfast.errors import LedgerError
 
 UNTOUCHED = "Nothing was touched."
+
+
+class NotWritableError(LedgerError):
+    """The ledger's file takes no writes: no room, a file system that is read-only, a disk that
+    fails. What was in it is as it was."""
 
 
 def restore(path: Path) -> str:
@@ -30,6 +36,15 @@ _ADVICE = {
     sqlite3.SQLITE_CANTOPEN: f"{UNTOUCHED} Look at the permissions of the file and its folder.",
 }
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# A file that is read in WAL mode wants its -shm made too: on a full disk that is an I/O error, and
+# on a read-only file system the file cannot be opened (both seen with SQLite 3.40).
+_NOT_WRITABLE = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+)
+_NO_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
@@ -38,7 +53,8 @@ def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
     if code in _DAMAGED:
         return LedgerError(f"{said}. The ledger is damaged. {restore(path)}")
     advice = _ADVICE.get(code, "Run `holdfast ledger check`.")
-    return LedgerError(f"{said}. {advice}")
+    kind = NotWritableError if code in _NOT_WRITABLE else LedgerError
+    return kind(f"{said}. {advice}")
 
 
 def unspeakable(error: Exception, path: Path, tried: str) -> LedgerError:
@@ -50,7 +66,8 @@ def unspeakable(error: Exception, path: Path, tried: str) -> LedgerError:
 
 def from_system(error: OSError, path: Path, tried: str) -> LedgerError:
     said = error.strerror or str(error)
-    return LedgerError(
+    kind = NotWritableError if error.errno in _NO_WRITES else LedgerError
+    return kind(
         f"{path}: could not {tried}: {said}. {UNTOUCHED}"
         " Holdfast needs to read and write this folder, as the user that owns it (root)."
     )

@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import claims, database, folder
+from holdfast.state import claims
+from holdfast.state.database import Database
 from holdfast.state.ledger import Ledger
-from holdfast.state.lock import Lock
+from holdfast.state.storage import Storage
 
 if TYPE_CHECKING:
     from holdfast.state.transfer import ImportSummary
@@ -24,21 +24,14 @@ class KeptLedger:
     """One thread uses it: SQLite's connections belong to the thread that opened them."""
 
     def __init__(self, paths: Paths, command: str) -> None:
-        self._paths = paths
-        self._command = command
+        self._storage = Storage(paths, command)
         self._opened: _Remembering | None = None
-        self._file: tuple[int, int] | None = None
 
     @contextmanager
     def locked(self, wait: float) -> Iterator[Ledger]:
         """The ledger, alone. What other commands wrote meanwhile is seen; LedgerError where one of
         them holds it for longer than `wait` seconds."""
-        paths = self._paths
-        folder.ensure_folder(paths.state_dir)
-        folder.refuse_unsafe(paths.state_dir, folder=True)
-        lock = Lock.acquire(
-            paths.state_dir / "lock", command=self._command, wait=wait, clock=time.time
-        )
+        self._storage.acquire(wait, lambda _seconds: None)
         try:
             try:
                 yield self._current()
@@ -47,31 +40,17 @@ class KeptLedger:
                 self.close()
                 raise
         finally:
-            lock.release()
+            self._storage.release()
 
     def close(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        self._storage.close()
+        self._opened = None
 
     def _current(self) -> Ledger:
-        place = self._paths.ledger
-        if self._opened is not None and self._file != _identity(place):
-            # Somebody put another file in its place, or took it away: writes to the old one would
-            # go with it.
-            self.close()
-        if self._opened is None:
-            self._opened = _Remembering(database.open_writer(place), None, time.time)
-            self._file = _identity(place)
+        current = self._storage.current()
+        if self._opened is None or not self._opened.of(current):
+            self._opened = _Remembering(current, self._storage, time.time)
         return self._opened
-
-
-def _identity(place: Path) -> tuple[int, int] | None:
-    try:
-        found = place.lstat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class _Remembering(Ledger):
@@ -79,21 +58,26 @@ class _Remembering(Ledger):
 
     _version = -1
     _claims: dict[Key, Claim] | None = None
+    _read: Database | None = None  # what they were read from
+
+    def of(self, opened: Database) -> bool:
+        return self._database is opened
 
     def claims(self) -> dict[Key, Claim]:
         """Not to be changed by whoever asks: the next one gets the same."""
         # It changes with what other connections commit, and not with what this one does.
         version = int(self._database.query("PRAGMA data_version")[0][0])
-        if self._claims is None or version != self._version:
+        same = self._read is self._database and version == self._version
+        if self._claims is None or not same:
             self._claims = claims.read(self._database)
-            self._version = version
+            self._version, self._read = version, self._database
         return self._claims
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         written, removed = list(put), list(remove)
         before, self._claims = self._claims, None
         super().write_claims(written, removed)
-        if before is not None:
+        if before is not None and self._read is self._database:
             fresh = dict(before)
             for key in removed:
                 fresh.pop(key, None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from holdfast.config.part import Part
 from holdfast.engine.artifact import Key
-from holdfast.engine.claim import Claim
+from holdfast.engine.claim import Claim, Lasting
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import (
@@ -17,6 +17,7 @@ from holdfast.state import (
     claims,
     confirmations,
     database,
+    defaults,
     events,
     folder,
     generations,
@@ -24,18 +25,22 @@ from holdfast.state import (
     notes,
     parts,
     plugin_runs,
+    working_copy,
 )
 from holdfast.state.actions import Action
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.events import Event, StoredEvent
+from holdfast.state.faults import NotWritableError
 from holdfast.state.generations import ConfigFile, Generation
 from holdfast.state.latches import Latch
-from holdfast.state.lock import Lock
 from holdfast.state.plugin_runs import PluginRun
+from holdfast.state.storage import Storage
 from holdfast.state.values import JSON
 
 if TYPE_CHECKING:  # pydantic, which transfer needs, takes longer to import than most passes run
     from holdfast.state.transfer import ImportSummary
+
+T = TypeVar("T")
 
 
 class Ledger:
@@ -43,10 +48,11 @@ class Ledger:
     ledger never leaves a row out, and never repairs or replaces its file by itself."""
 
     def __init__(
-        self, opened: database.Database, lock: Lock | None, clock: Callable[[], float]
+        self, opened: database.Database, storage: Storage | None, clock: Callable[[], float]
     ) -> None:
+        """storage: None where it is only read."""
         self._database = opened
-        self._lock = lock
+        self._storage = storage
         self._clock = clock
 
     @classmethod
@@ -58,29 +64,87 @@ class Ledger:
         wait: float = 0.0,
         clock: Callable[[], float] = time.time,
         waiting: Callable[[float], None] = lambda _seconds: None,
+        durable: bool = False,
     ) -> Ledger:
         """For writing, alone: takes the lock, waiting up to `wait` seconds for whoever holds it,
-        and telling `waiting` how long that takes. Creates the ledger where there is none."""
-        folder.ensure_folder(paths.state_dir)
-        folder.refuse_unsafe(paths.state_dir, folder=True)
-        place = paths.state_dir / "lock"
-        lock = Lock.acquire(place, command=command, wait=wait, clock=clock, waiting=waiting)
+        and telling `waiting` how long that takes. Creates the ledger where there is none.
+
+        While its file takes no writes, they go to a working copy that is lost with the next boot;
+        with `durable` they are refused then (NotWritableError)."""
+        storage = Storage(paths, command, clock, durable)
+        storage.acquire(wait, waiting)
         try:
-            return cls(database.open_writer(paths.ledger), lock, clock)
+            return cls(storage.current(), storage, clock)
         except BaseException:
-            lock.release()
+            storage.release()
             raise
 
     @classmethod
     def read(cls, paths: Paths) -> Ledger:
         """For reading, beside a writer if there is one. No ledger yet reads as an empty one."""
         folder.refuse_unsafe(paths.state_dir, folder=True)
-        return cls(database.open_reader(paths.ledger), None, time.time)
+        opened = working_copy.read(paths)
+        if opened is None:
+            try:
+                opened = database.open_reader(paths.ledger)
+            except NotWritableError:
+                # To be read it wants to have a file made beside it, too.
+                opened = _read_alone(paths)
+        return cls(opened, None, time.time)
 
     def close(self) -> None:
         self._database.close()
-        if self._lock is not None:
-            self._lock.release()
+        if self._storage is not None:
+            self._storage.close()
+            self._storage.release()
+
+    @property
+    def lasting(self) -> Lasting:
+        """How long what is written now is kept at least."""
+        copy = self._storage.copy if self._storage is not None else None
+        if copy is None:
+            return Lasting.FOR_GOOD
+        return Lasting.THIS_PROCESS if copy.place is None else Lasting.THIS_BOOT
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not kept for good, and where instead; "" where it is."""
+        if self._storage is None:
+            return working_copy.trouble(self._database)
+        return self._storage.copy.told if self._storage.copy is not None else ""
+
+    def take_told(self) -> list[Event]:
+        """What became of the ledger itself since this was asked last; recorded already."""
+        if self._storage is None:
+            return []
+        told, self._storage.told = self._storage.told, []
+        return told
+
+    def _write(self, change: Callable[[database.Database], T]) -> T:
+        """One whole transaction; on a working copy where the ledger's file takes none."""
+        try:
+            return self._change(change)
+        except NotWritableError as error:
+            if self._storage is None:
+                raise
+            self._database = self._storage.fall_back(error)
+        try:
+            return self._change(change)
+        except NotWritableError as error:  # no room there either
+            self._database = self._storage.fall_back(error)
+            return self._change(change)
+
+    def _change(self, change: Callable[[database.Database], T]) -> T:
+        done = change(self._database)
+        if self._storage is not None and self._storage.copy is not None:
+            working_copy.wrote(self._storage.copy)
+        return done
+
+    def _write_for_good(self, what: str, change: Callable[[database.Database], T]) -> T:
+        """NotWritableError where it could only be kept until the next boot."""
+        if self._storage is not None:
+            self._storage.need_durable(what)
+        return change(self._database)
 
     def __enter__(self) -> Self:
         return self
@@ -98,16 +162,17 @@ class Ledger:
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         """Removes, then puts, in one durable transaction."""
-        claims.write(self._database, put, remove)
+        given, gone = list(put), list(remove)
+        self._write(lambda db: claims.write(db, given, gone))
 
     def begin_generation(self, files: Sequence[ConfigFile]) -> int:
         """The number of the newest generation if it holds these very files and was not reverted,
         else of a new one in state `applying`. Older ones than the last 50 are dropped."""
-        return generations.begin(self._database, files, self._clock)
+        return self._write(lambda db: generations.begin(db, files, self._clock))
 
     def finish_generation(self, number: int, outcome: str) -> None:
         """outcome: converged, partial or failed."""
-        generations.finish(self._database, number, outcome, self._clock)
+        self._write(lambda db: generations.finish(db, number, outcome, self._clock))
 
     def generations(self, limit: int = 0) -> list[Generation]:
         """The newest first; all that are kept where limit is 0."""
@@ -118,7 +183,8 @@ class Ledger:
 
     def append_events(self, new: Iterable[Event]) -> int:
         """The last sequence number after adding them."""
-        return events.append(self._database, new, self._clock)
+        given = list(new)
+        return self._write(lambda db: events.append(db, given, self._clock))
 
     def events(self, after: int = 0, limit: int = 0) -> list[StoredEvent]:
         """In order, those numbered above `after`; all that are kept where limit is 0."""
@@ -129,7 +195,7 @@ class Ledger:
         return events.last(self._database)
 
     def put_note(self, name: str, value: JSON) -> None:
-        notes.put(self._database, name, value)
+        self._write(lambda db: notes.put(db, name, value))
 
     def note(self, name: str) -> JSON:
         """None where there is no such note."""
@@ -138,7 +204,7 @@ class Ledger:
     def put_part(self, part: Part, keep: int = 0) -> None:
         """A generation that its source does not have yet; the last ten of a source are kept, and
         the generation `keep` of it."""
-        parts.put(self._database, part, keep)
+        self._write(lambda db: parts.put(db, part, keep))
 
     def parts(self, *, newest: bool = False) -> list[Part]:
         """By source, the newest generation of each first; with `newest`, that one alone."""
@@ -153,14 +219,14 @@ class Ledger:
 
     def end_parts(self, source: str) -> None:
         """What the source contributes is over now."""
-        parts.end(self._database, source, self._clock())
+        self._write(lambda db: parts.end(db, source, self._clock()))
 
     def forget_parts(self, source: str) -> None:
         """As if it had never handed anything in."""
-        parts.forget(self._database, source)
+        self._write(lambda db: parts.forget(db, source))
 
     def put_run(self, run: PluginRun) -> None:
-        plugin_runs.put(self._database, run)
+        self._write(lambda db: plugin_runs.put(db, run))
 
     def runs(self, plugin: str = "") -> list[PluginRun]:
         """The newest first; of all plugins where none is named."""
@@ -175,21 +241,27 @@ class Ledger:
 
     def write_actions(self, put: Iterable[Action], remove: Iterable[str] = ()) -> None:
         """In one transaction, by what was read while this ledger was held."""
-        actions.write(self._database, put, remove)
+        given, gone = list(put), list(remove)
+        self._write(lambda db: actions.write(db, given, gone))
 
     def claim_action(self, action: Action, deadline: float) -> Action | None:
-        """To be executed by whoever gets it; None where somebody else was quicker."""
-        return actions.claim(self._database, action, self._clock(), deadline)
+        """To be executed by whoever gets it; None where somebody else was quicker. Kept for good:
+        after a boot it would be executed again."""
+        now = self._clock()
+        return self._write_for_good(
+            f"that {action.key} is executed", lambda db: actions.claim(db, action, now, deadline)
+        )
 
     def finish_action(
         self, claimed: Action, state: str, reason: str, result: Mapping[str, JSON]
     ) -> bool:
         """What came of a claim; False where it is another's by now, and nothing was changed."""
-        return actions.finish(self._database, claimed, state, self._clock(), reason, result)
+        now = self._clock()
+        return self._write(lambda db: actions.finish(db, claimed, state, now, reason, result))
 
     def begin_confirmation(self, waiting: Confirmation) -> None:
         """Before the first change: the way back is durable once this returns."""
-        confirmations.begin(self._database, waiting)
+        self._write_for_good("the way back", lambda db: confirmations.begin(db, waiting))
 
     def waiting(self) -> Confirmation | None:
         """The generation that waits to be confirmed, or is being reverted."""
@@ -200,18 +272,22 @@ class Ledger:
         return confirmations.read(self._database)
 
     def confirm(self, generation: int) -> None:
-        confirmations.confirm(self._database, generation)
+        self._write_for_good(
+            f"that generation {generation} is confirmed",
+            lambda db: confirmations.confirm(db, generation),
+        )
 
     def start_revert(self, generation: int, reason: str) -> None:
         """From here on it can only be reverted, by whoever finds it so."""
-        confirmations.start_revert(self._database, generation, reason)
+        self._write(lambda db: confirmations.start_revert(db, generation, reason))
 
     def finish_revert(
         self, reverted: Confirmation, put: Iterable[Claim], remove: Iterable[Key]
     ) -> None:
         """The claims as they were, the end of the wait and the latch, in one transaction."""
         latch = Latch(reverted.digest, reverted.generation, self._clock(), reverted.reason)
-        confirmations.finish_revert(self._database, latch, put, remove)
+        given, gone = list(put), list(remove)
+        self._write(lambda db: confirmations.finish_revert(db, latch, given, gone))
 
     def began_with(self, files: Iterable[ConfigFile]) -> bool:
         """Was it these files, wherever they lie, that a pass was last begun with?"""
@@ -234,7 +310,8 @@ class Ledger:
         return latches.read(self._database)
 
     def lift_latch(self, files: Iterable[ConfigFile]) -> None:
-        latches.lift(self._database, latches.digest(files))
+        digest = latches.digest(files)
+        self._write(lambda db: latches.lift(db, digest))
 
     def tables(self) -> frozenset[int] | None:
         """The routing tables that routes of ours were ever written to."""
@@ -284,7 +361,23 @@ class Ledger:
         `replace`, which makes the ledger hold what the data says and nothing else."""
         from holdfast.state import transfer
 
-        return transfer.import_(self._database, data, replace=replace)
+        return self._write_for_good(
+            "what is imported", lambda db: transfer.import_(db, data, replace=replace)
+        )
+
+
+def _read_alone(paths: Paths) -> database.Database:
+    """A copy in memory, made while nobody writes."""
+    storage = Storage(paths, "holdfast, reading", time.time)
+    storage.acquire(defaults.BUSY_TIMEOUT_S, lambda _seconds: None)
+    try:
+        opened = working_copy.read(paths) or database.read_copy(
+            paths.ledger, working_copy.scratch(paths)
+        )
+    finally:
+        storage.release()
+    opened.query("PRAGMA query_only=ON")
+    return opened
 
 
 def _asked(

@@ -11,6 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,18 +37,12 @@ class Lock:
     ) -> Lock:
         """Takes the lock, waiting up to `wait` seconds; LedgerError names the holder. waiting: told
         now and then, while another holds it, for how long that has been so."""
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise faults.from_system(error, path, "open the lock") from error
+        descriptor = _open(path)
         try:
             _wait_for(descriptor, path, wait, waiting)
-            holder = {"pid": os.getpid(), "command": command, "since": clock()}
-            # Of one length, so that the file need not be cut: that waits for the disk at times.
-            said = json.dumps(holder).encode().ljust(_LENGTH)
-            os.pwrite(descriptor, said, 0)
-            if os.fstat(descriptor).st_size > len(said):
-                os.ftruncate(descriptor, len(said))
+            # The lock is held all the same where there is no room to say by whom.
+            with suppress(OSError):
+                _say_holder(descriptor, command, clock())
         except OSError as error:
             os.close(descriptor)
             raise faults.from_system(error, path, "take the lock") from error
@@ -62,6 +57,30 @@ class Lock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _open(path: Path) -> int:
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+    except OSError as error:
+        problem = faults.from_system(error, path, "open the lock")
+        if not isinstance(problem, faults.NotWritableError):
+            raise problem from error
+        try:
+            # Who may not write it may lock it: flock asks for no more than a descriptor.
+            return os.open(path, os.O_RDONLY | flags)
+        except OSError:
+            raise problem from error
+
+
+def _say_holder(descriptor: int, command: str, now: float) -> None:
+    holder = {"pid": os.getpid(), "command": command, "since": now}
+    # Of one length, so that the file need not be cut: that waits for the disk at times.
+    said = json.dumps(holder).encode().ljust(_LENGTH)
+    os.pwrite(descriptor, said, 0)
+    if os.fstat(descriptor).st_size > len(said):
+        os.ftruncate(descriptor, len(said))
 
 
 def _wait_for(descriptor: int, path: Path, wait: float, waiting: Callable[[float], None]) -> None:

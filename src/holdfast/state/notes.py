@@ -24,7 +24,12 @@ def put(database: Database, name: str, value: JSON) -> None:
     if database.query("SELECT value FROM notes WHERE name=?", (name,)) == [(text,)]:
         return
     with database.transaction():
-        database.execute("INSERT OR REPLACE INTO notes VALUES (?,?)", (name, text))
+        put_row(database, name, value)
+
+
+def put_row(database: Database, name: str, value: JSON) -> None:
+    """Within a transaction."""
+    database.execute("INSERT OR REPLACE INTO notes VALUES (?,?)", (name, values.dump(value)))
 
 
 def restore(database: Database, notes: Mapping[str, JSON]) -> None:

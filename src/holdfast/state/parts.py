@@ -25,6 +25,10 @@ _TYPES = {
 def put(database: Database, part: Part, keep: int) -> None:
     """Adds it, and drops what lies too far back in its source, but for the generation `keep`."""
     with database.transaction():
+        # A disk may fail after it has taken a change, which is tried again then.
+        database.execute(
+            "DELETE FROM parts WHERE source=? AND generation=?", (part.source, part.generation)
+        )
         put_rows(database, [part])
         database.execute(
             "DELETE FROM parts WHERE source=? AND generation!=? AND generation NOT IN (SELECT"

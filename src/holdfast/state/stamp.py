@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
+from holdfast.state import working_copy
 
 Stamp = tuple[tuple[int, int], ...]
 
@@ -19,4 +20,4 @@ def stamp(paths: Paths) -> Stamp:
             found.append((0, 0))
         except OSError as error:
             raise LedgerError(f"{paths.state_dir / name}: {error.strerror}") from error
-    return tuple(found)
+    return (*found, *working_copy.stamps(paths))

@@ -113,7 +113,10 @@ class Mark:
     _asked: int = 0
 
     def changed(self) -> bool:
-        seen = tuple(_stamp(f"{self.paths.ledger}{suffix}") for suffix in ("", "-wal"))
+        from holdfast.state.working_copy import stamps  # not for those who ask the daemon
+
+        own = tuple(_stamp(f"{self.paths.ledger}{suffix}") for suffix in ("", "-wal"))
+        seen = (*own, *stamps(self.paths))
         self._asked = (self._asked + 1) % _ANYWAY
         fresh = seen != self._seen
         self._seen = seen

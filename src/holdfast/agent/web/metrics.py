@@ -35,6 +35,9 @@ RESOURCES = Described("holdfast_resources", "Resources of the effective config b
 LEFT = Described("holdfast_operations_left", "Artifacts that the last pass left to do.", "verb")
 CONFLICTS = Described("holdfast_conflicts", "Declared artifacts that something foreign holds.")
 TROUBLES = Described("holdfast_troubles", "What is in the way now, by the log; not what waits.")
+WRITTEN = Described(
+    "holdfast_ledger_written", "1 while the ledger is kept for good, 0 while it cannot be written."
+)
 HEALTHY = Described("holdfast_health_check_healthy", "The verdict of a health check.", "check")
 EVENTS = Described("holdfast_events", "Events there ever were.", counts=True)
 MISSED = Described("holdfast_events_missed", "Events that readers were too slow for.", counts=True)
@@ -42,8 +45,8 @@ HINTS = Described("holdfast_hints", "Hints of change from outside, by artifact k
 LOST = Described("holdfast_hints_lost", "Times the kernel had more to say than fits.", counts=True)
 
 ALL = (
-    INFO, READY, PASSES, LAST, SECONDS, GENERATION, RESOURCES, LEFT, CONFLICTS, TROUBLES, HEALTHY,
-    EVENTS, MISSED, HINTS, LOST,
+    INFO, READY, PASSES, LAST, SECONDS, GENERATION, RESOURCES, LEFT, CONFLICTS, TROUBLES, WRITTEN,
+    HEALTHY, EVENTS, MISSED, HINTS, LOST,
 )  # fmt: skip
 
 
@@ -66,6 +69,7 @@ class _Collector:
         yield _labelled(LEFT, {v.value: status.summary[v.value] for v in Verb if v.changes_host})
         yield _plain(CONFLICTS, status.summary["conflicts"])
         yield _plain(TROUBLES, len(daemon.troubles))
+        yield _plain(WRITTEN, float(not daemon.unwritten))
         verdicts = daemon.facts.verdicts
         yield _labelled(HEALTHY, {name: float(one.healthy) for name, one in verdicts.items()})
         yield _plain(EVENTS, seen.newest_event())

@@ -67,6 +67,7 @@ ADDRESS = ArtifactKind(
     matches=matches,
     objection=objection,
     vital=vital,
+    tells_its_maker=True,
 )
 
 

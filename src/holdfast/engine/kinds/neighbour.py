@@ -16,6 +16,7 @@ NEIGHBOUR = ArtifactKind(
     deletes_orphans=True,
     writer_field="protocol",
     after=("link",),
+    tells_its_maker=True,
 )
 
 

@@ -38,6 +38,7 @@ NFT = ArtifactKind(
     matches=_matches,
     writer_field="writer",
     vital=lambda table: _VITAL.get(table.key.name, ""),
+    tells_its_maker=True,
 )
 
 

@@ -245,4 +245,5 @@ ROUTE = ArtifactKind(
     matches=matches,
     vital=vital,
     bulk=BulkKind(scope=scope, expand=expand, identify=identify, unfit=unfit),
+    tells_its_maker=True,
 )

@@ -15,6 +15,7 @@ RULE = ArtifactKind(
     writer_field="protocol",
     after=("link", "route"),
     coexists=True,
+    tells_its_maker=True,
 )
 
 ACTIONS = ("lookup", "blackhole", "unreachable", "prohibit")

@@ -24,6 +24,7 @@ SERVICE = ArtifactKind(
     pins=("mark",),
     after=("link", "address", "file", "block", "sysctl"),
     survives_reboot=True,
+    tells_its_maker=True,
 )
 
 

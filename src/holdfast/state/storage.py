@@ -1,0 +1,150 @@
+"""Where the ledger is written: its own file, or the working copy while that takes no writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.dataclass import dataclass, field
+from holdfast.paths import Paths
+from holdfast.state import database, defaults, faults, folder, working_copy
+from holdfast.state.database import Database
+from holdfast.state.events import Event
+from holdfast.state.faults import NotWritableError
+from holdfast.state.lock import Lock
+from holdfast.state.working_copy import WorkingCopy
+
+
+@dataclass(slots=True)
+class Storage:
+    """One writer's. Belongs to one thread: SQLite's connections do."""
+
+    paths: Paths
+    command: str
+    clock: Callable[[], float] = time.time
+    durable: bool = False  # what is written has to outlive a boot: there is no working copy for it
+    copy: WorkingCopy | None = None  # what is written now, where it is not the ledger's own file
+    told: list[Event] = field(default_factory=list)  # what became of the ledger; recorded already
+    _own: Database | None = None
+    _file: tuple[int, int] = (0, 0)
+    _locks: list[Lock] = field(default_factory=list)
+    _try_at: float = 0.0
+
+    def acquire(self, wait: float, waiting: Callable[[float], None]) -> None:
+        """LedgerError where another holds it for longer than `wait` seconds."""
+        place = self.paths.state_dir
+        try:
+            folder.ensure_folder(place)
+            folder.refuse_unsafe(place, folder=True)
+            lock = Lock.acquire(
+                place / "lock", command=self.command, wait=wait, clock=self.clock, waiting=waiting
+            )
+            self._locks.append(lock)
+        except NotWritableError:
+            if self.durable:
+                raise
+            folder.refuse_unsafe(place, folder=True)
+        try:
+            if not self._locks or working_copy.exists(self.paths):
+                self._locks.append(working_copy.lock(self.paths, self.command, wait, self.clock))
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        while self._locks:
+            self._locks.pop().release()
+
+    def close(self) -> None:
+        for opened in (self._own, self.copy.database if self.copy is not None else None):
+            if opened is not None:
+                opened.close()
+        self._own = self.copy = None
+
+    def current(self) -> Database:
+        """Opened and checked once, and again where somebody put another file in its place: writes
+        to the old one would go with it."""
+        if not working_copy.exists(self.paths):
+            return self._use_own()
+        self._use_copy()
+        self._write_back()
+        if self.copy is None:
+            return self._use_own()
+        if self.durable:
+            self.need_durable(f"what `{self.command}` changes")
+        return self.copy.database
+
+    def fall_back(self, error: NotWritableError) -> Database:
+        """What could not be written goes to a working copy from here on."""
+        if self.durable:
+            raise error
+        if self.copy is not None:
+            if self.copy.place is None:
+                raise error
+            old = self.copy.database
+            self.copy, told = working_copy.move(self.paths, self.copy, self.clock)
+            old.close()
+        else:
+            if self._own is not None:
+                self._own.close()
+                self._own = None
+            self.copy, told = working_copy.make(self.paths, error, self.clock)
+        self._file = working_copy.identity(self.paths)
+        self._try_at = time.monotonic() + defaults.WRITE_BACK_S
+        self.told.append(told)
+        return self.copy.database
+
+    def need_durable(self, what: str) -> None:
+        """NotWritableError where it would be lost with the next boot."""
+        if self.copy is not None:
+            raise NotWritableError(
+                f"{what} has to be kept for good, and {self.copy.told}. {faults.UNTOUCHED}"
+                " Free some space or make the folder writable, then run it again."
+            )
+
+    def _use_copy(self) -> None:
+        found = working_copy.identity(self.paths)
+        if self.copy is not None and self._file == found:
+            return
+        self.close()
+        self.copy = working_copy.open_(self.paths)
+        self._file, self._try_at = found, 0.0
+
+    def _write_back(self) -> None:
+        copy = self.copy
+        if copy is None or time.monotonic() < self._try_at:
+            return
+        self._try_at = time.monotonic() + defaults.WRITE_BACK_S
+        try:
+            self.told.append(working_copy.write_back(self.paths, copy, self.clock))
+            self.copy = None
+        except NotWritableError:
+            if copy.place is None:
+                with suppress(NotWritableError):
+                    self.copy, told = working_copy.move(self.paths, copy, self.clock)
+                    copy.database.close()
+                    self._file = working_copy.identity(self.paths)
+                    self.told.append(told)
+
+    def _use_own(self) -> Database:
+        place = self.paths.ledger
+        if self.copy is not None or (self._own is not None and self._file != _identity(place)):
+            self.close()
+        if self._own is None:
+            try:
+                folder.ensure_folder(self.paths.state_dir)
+                self._own = database.open_writer(place)
+            except NotWritableError as error:
+                return self.fall_back(error)
+            self._file = _identity(place)
+        return self._own
+
+
+def _identity(place: Path) -> tuple[int, int]:
+    try:
+        found = place.lstat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino

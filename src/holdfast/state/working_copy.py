@@ -1,0 +1,345 @@
+"""The ledger's working copy: what is written while the ledger's own file takes no writes.
+
+A full or read-only disk is no reason to leave a router alone. The ledger as it was read last is
+copied below /run, where it outlives the process that made it, though not a boot; where there is no
+room either, it is kept in the memory of this process. Whoever opens the ledger meanwhile, to read
+or to write, gets the copy. Once the file takes writes again, what differs goes back to it in one
+transaction, and the copy goes (ADR 0037).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.dataclass import dataclass
+from holdfast.errors import LedgerError
+from holdfast.paths import Paths
+from holdfast.state import claims, database, events, faults, folder, notes
+from holdfast.state.database import Database, Row
+from holdfast.state.events import Event
+from holdfast.state.lock import Lock
+
+FOLDER = "/run/holdfast/ledger"
+# Held beside the ledger's own lock, and in its place where that cannot be made.
+LOCK = "/run/holdfast/ledger.lock"
+UNWRITABLE, WRITTEN = "ledger-unwritable", "ledger-written"
+
+# A disk that has just had room for the last row is not written back to: it would be full again.
+_ROOM, _SHARE = 1 << 20, 50
+
+# Of this process, by the file they stand for. One connection to each is never used: it keeps the
+# memory.
+_in_memory: dict[Path, sqlite3.Connection] = {}
+_written = 0  # transactions on any of them
+
+
+@dataclass(slots=True)
+class WorkingCopy:
+    database: Database
+    place: Path | None  # None: the memory of this process
+    why: str  # the ledger's own file is not written
+    since: float  # seconds since 1970
+
+    @property
+    def told(self) -> str:
+        """For people to read."""
+        if self.place is None:
+            where = "in memory alone, and lost with the process"
+        else:
+            where = f"in {self.place.parent}, and lost if the machine is booted anew"
+        return f"the ledger is not written ({self.why}): until it is, what it holds is kept {where}"
+
+
+def scratch(paths: Paths) -> tuple[Path, ...]:
+    """Where a copy of the ledger's files may have room for a moment, in a folder of its own."""
+    return paths.under("/run"), Path("/dev/shm"), Path("/tmp")  # noqa: S108 (see above)
+
+
+def exists(paths: Paths) -> bool:
+    return paths.ledger in _in_memory or os.path.lexists(_place(paths))
+
+
+def stamps(paths: Paths) -> tuple[tuple[int, int], ...]:
+    """Changes with whatever is written to a working copy."""
+    found = [_seen(Path(f"{_place(paths)}{suffix}")) for suffix in ("", "-wal")]
+    return (*found, (_written, len(_in_memory)))
+
+
+def identity(paths: Paths) -> tuple[int, int]:
+    """Which one there is."""
+    if paths.ledger in _in_memory:
+        return id(_in_memory[paths.ledger]), 0
+    try:
+        found = _place(paths).lstat()
+    except OSError:
+        return 0, 0
+    return found.st_dev, found.st_ino
+
+
+def lock(paths: Paths, command: str, wait: float, clock: Callable[[], float]) -> Lock:
+    place = paths.under(LOCK)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise faults.from_system(error, place, "make the folder of the lock") from error
+    return Lock.acquire(place, command=command, wait=wait, clock=clock)
+
+
+def read(paths: Paths) -> Database | None:
+    """To look at; None where there is none."""
+    if paths.ledger in _in_memory:
+        found = database.in_memory(paths.ledger, _name(paths))
+        found.query("PRAGMA query_only=ON")
+        return found
+    place = _place(paths)
+    if not os.path.lexists(place):
+        return None
+    folder.refuse_unsafe(place.parent, folder=True)
+    try:
+        return database.open_reader(place)
+    except LedgerError:
+        if os.path.lexists(place):
+            raise
+        return None  # it was written back in the meantime
+
+
+def trouble(opened: Database) -> str:
+    """What is told of it, by one who only reads; "" where it is the ledger itself."""
+    if not opened.query("SELECT 1 FROM sqlite_master WHERE name='working_copy'"):
+        return ""
+    place = opened.path if opened.path.match("run/holdfast/ledger/*") else None
+    why, since = opened.query("SELECT why, since FROM working_copy")[0]
+    return WorkingCopy(opened, place, why, since).told
+
+
+def open_(paths: Paths) -> WorkingCopy | None:
+    """To be written, by whoever holds the ledger; None where there is none."""
+    if paths.ledger in _in_memory:
+        return _told(database.in_memory(paths.ledger, _name(paths)), None)
+    place = _place(paths)
+    if not os.path.lexists(place):
+        return None
+    folder.refuse_unsafe(place.parent, folder=True)
+    return _told(database.open_writer(place), place)
+
+
+def make(paths: Paths, why: LedgerError, clock: Callable[[], float]) -> tuple[WorkingCopy, Event]:
+    """Of the ledger as it can be read; LedgerError where it cannot, for what is not known is not
+    the same as nothing."""
+    content = database.read_copy(paths.ledger, scratch(paths))
+    try:
+        last, said = events.last(content), str(why).partition(". ")[0]
+        content.execute("CREATE TABLE working_copy (base TEXT, last INTEGER, why TEXT, since REAL)")
+        content.execute(
+            "INSERT INTO working_copy VALUES (?,?,?,?)", (digest(content), last, said, clock())
+        )
+        return _stored(paths, content, clock)
+    finally:
+        content.close()
+
+
+def move(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> tuple[WorkingCopy, Event]:
+    """Into memory, where there is no more room below /run; or from there, once there is."""
+    return _stored(paths, copy.database, clock, file=copy.place is None)
+
+
+def wrote(copy: WorkingCopy) -> None:
+    """For those who look whether anything was."""
+    global _written
+    if copy.place is None:
+        _written += 1
+
+
+def write_back(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> Event:
+    """What differs, in one transaction; then the copy goes. NotWritableError where the file still
+    takes no writes."""
+    _need_room(paths)
+    folder.ensure_folder(paths.state_dir)
+    folder.refuse_unsafe(paths.state_dir, folder=True)
+    own = database.open_writer(paths.ledger)
+    try:
+        # By what it holds, not by its file: that changes with every look SQLite takes at it.
+        base, last = copy.database.query("SELECT base, last FROM working_copy")[0]
+        told = Event(WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s")
+        with own.transaction():
+            before = digest(own)
+            if before == base:
+                _make_equal(own, copy.database)
+            elif before != digest(copy.database):
+                _add(own, copy.database, last)
+            events.append_rows(own, [told], clock())
+    finally:
+        own.close()
+    copy.database.close()
+    remove(paths)
+    return told
+
+
+def remove(paths: Paths) -> None:
+    anchor = _in_memory.pop(paths.ledger, None)
+    if anchor is not None:
+        anchor.close()
+    place = paths.under(FOLDER)
+    # All at once: who opens it by its name finds the whole of it, or nothing.
+    gone = place.with_name(f"{place.name}.gone")
+    _discard(gone)
+    with suppress(FileNotFoundError):
+        place.rename(gone)
+    _discard(gone)
+
+
+def digest(of: Database) -> str:
+    """Of all rows: the same for the same ledger, however its file came about."""
+    made = hashlib.sha256()
+    for table in _tables(of):
+        made.update(table.encode())
+        for row in of.query(f"SELECT * FROM {table} ORDER BY 1, 2"):  # noqa: S608 (its own tables)
+            made.update(repr(row).encode())
+    return made.hexdigest()
+
+
+def _place(paths: Paths) -> Path:
+    return paths.under(FOLDER) / "state.db"
+
+
+def _name(paths: Paths) -> str:
+    """SQLite's for memory that all connections of this process share."""
+    told = hashlib.sha256(os.fsencode(paths.ledger)).hexdigest()
+    return f"file:/holdfast-{told}?vfs=memdb"
+
+
+def _told(opened: Database, place: Path | None) -> WorkingCopy:
+    try:
+        why, since = opened.query("SELECT why, since FROM working_copy")[0]
+    except (LedgerError, IndexError):
+        opened.close()
+        raise
+    return WorkingCopy(opened, place, why, since)
+
+
+def _stored(
+    paths: Paths, content: Database, clock: Callable[[], float], *, file: bool = True
+) -> tuple[WorkingCopy, Event]:
+    made = None
+    if file:
+        with suppress(OSError, faults.NotWritableError):
+            made = _told(_to_file(paths, content), _place(paths))
+            anchor = _in_memory.pop(paths.ledger, None)
+            if anchor is not None:
+                anchor.close()
+    if made is None:
+        if file and paths.ledger in _in_memory:
+            raise faults.NotWritableError(
+                f"{_place(paths)}: there is no room for the ledger either"
+            )
+        made = _told(_to_memory(paths, content), None)
+    said = Event(UNWRITABLE, "ledger", made.told)
+    try:
+        events.append(made.database, [said], clock)
+    except faults.NotWritableError:
+        if made.place is None:
+            raise
+        return _stored(paths, made.database, clock, file=False)
+    return made, said
+
+
+def _to_file(paths: Paths, content: Database) -> Database:
+    place = paths.under(FOLDER)
+    new = place.with_name(f"{place.name}.new")
+    _discard(new)
+    try:
+        new.mkdir(folder.FOLDER_MODE, parents=True)
+        file = new / "state.db"
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, folder.FILE_MODE))
+        made = Database(sqlite3.connect(file, isolation_level=None), file)
+        try:
+            content.copy_to(made)
+        finally:
+            made.close()
+        database.open_writer(file).close()
+        _discard(place)  # an older one, that memory stood in for
+        new.rename(place)
+    except BaseException:
+        _discard(new)
+        raise
+    return database.open_writer(_place(paths))
+
+
+def _to_memory(paths: Paths, content: Database) -> Database:
+    anchor = sqlite3.connect(_name(paths), uri=True, check_same_thread=False)
+    _in_memory[paths.ledger] = anchor
+    made = database.in_memory(paths.ledger, _name(paths))
+    content.copy_to(made)
+    return made
+
+
+def _need_room(paths: Paths) -> None:
+    place = paths.state_dir
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    found = os.statvfs(place)
+    wanted = min(_ROOM, found.f_blocks * found.f_frsize // _SHARE)
+    if found.f_bfree * found.f_frsize < wanted:
+        raise faults.NotWritableError(f"{place}: there are less than {wanted} bytes free")
+
+
+def _tables(of: Database) -> list[str]:
+    """As they were made: what others refer to comes before them."""
+    rows = of.query("SELECT name FROM sqlite_master WHERE type='table' ORDER BY rowid")
+    return [name for (name,) in rows if not name.startswith("sqlite_") and name != "working_copy"]
+
+
+def _make_equal(own: Database, copy: Database) -> None:
+    """Within a transaction. Table by table: rows that go take those along that refer to them."""
+    own.execute("PRAGMA defer_foreign_keys=ON")
+    for table in _tables(own):
+        columns = own.query(f"PRAGMA table_info({table})")
+        keys = [(at, name) for at, name, _, _, _, key in columns if key]
+        before, after = _rows(own, table), _rows(copy, table)
+        where = " AND ".join(f"{name}=?" for _, name in keys)
+        own.execute_many(
+            f"DELETE FROM {table} WHERE {where}",  # noqa: S608 (its own tables)
+            [tuple(row[at] for at, _ in keys) for row in before - after],
+        )
+        marks = ",".join("?" * len(columns))
+        fresh = sorted(after - before) if table == "events" else after - before
+        own.execute_many(f"INSERT INTO {table} VALUES ({marks})", fresh)  # noqa: S608 (its own tables)
+
+
+def _add(own: Database, copy: Database, last: int) -> None:
+    """Within a transaction. Somebody put another ledger in its place meanwhile, or wrote to it by
+    other means: what was claimed since stays claimed, and nothing is taken away."""
+    known = claims.read(own)
+    claims.put_rows(own, [one for key, one in claims.read(copy).items() if known.get(key) != one])
+    tables = {
+        word for one in (own, copy) for word in str(notes.get(one, notes.TABLES) or "").split()
+    }
+    if tables:
+        notes.put_row(own, notes.TABLES, " ".join(sorted(tables, key=int)))
+    for one in events.read(copy, last, 0):
+        event = Event(one.kind, one.subject, one.message, one.generation, one.data)
+        events.append_rows(own, [event], one.time)
+
+
+def _rows(of: Database, table: str) -> set[Row]:
+    return set(of.query(f"SELECT * FROM {table}"))  # noqa: S608 (its own tables)
+
+
+def _discard(place: Path) -> None:
+    if os.path.lexists(place):
+        import shutil  # takes longer to import than the whole ledger does
+
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _seen(place: Path) -> tuple[int, int]:
+    try:
+        found = place.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

@@ -1,0 +1,424 @@
+"""The ledger while its disk takes no writes: nothing is lost, and all of it ends up there."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.config.part import Part
+from holdfast.engine.claim import Claim, Lasting
+from holdfast.errors import LedgerError
+from holdfast.paths import Paths
+from holdfast.state import working_copy
+from holdfast.state.events import Event
+from holdfast.state.faults import NotWritableError
+from holdfast.state.kept import KeptLedger
+from holdfast.state.ledger import Ledger
+from holdfast.state.stamp import stamp
+from tests.child import in_child
+from tests.disks import Disk, small_disk
+from tests.state.samples import File, claim
+
+
+@pytest.fixture
+def disk(paths: Paths) -> Iterator[Disk]:
+    """That of the ledger's folder, with a claim in the ledger."""
+    with small_disk(paths.state_dir, "1m") as made:
+        _write(paths, claim(0))
+        yield made
+        working_copy.remove(paths)
+
+
+def _write(paths: Paths, *put: Claim, wait: float = 0.0) -> Lasting:
+    with Ledger.open(paths, command="test", wait=wait) as ledger:
+        ledger.write_claims(put)
+        return ledger.lasting
+
+
+def _keys(paths: Paths) -> set[int]:
+    """By what a command reads that starts now."""
+    with Ledger.read(paths) as ledger:
+        found = ledger.claims()
+    return {number for number in range(50) if found.get(claim(number).key) == claim(number)}
+
+
+def _sound(paths: Paths) -> None:
+    assert not working_copy.exists(paths)
+    with Ledger.read(paths) as ledger:
+        assert (ledger.check(), ledger.trouble) == ([], "")
+
+
+def _kinds(paths: Paths) -> list[str]:
+    with Ledger.read(paths) as ledger:
+        return [event.kind for event in ledger.events()]
+
+
+def test_a_full_disk(paths: Paths, disk: Disk) -> None:
+    disk.fill()
+    before = paths.ledger.read_bytes()
+    assert _write(paths, claim(1)) is Lasting.THIS_BOOT
+    assert _keys(paths) == {0, 1}
+    with Ledger.open(paths, command="test") as ledger:
+        assert "database or disk is full" in ledger.trouble or "disk I/O error" in ledger.trouble
+        assert str(paths.under("/run/holdfast/ledger")) in ledger.trouble
+        assert ledger.begin_generation([File("router.yaml", b"a")]) == 1
+        ledger.write_claims([claim(2)], [claim(0).key])
+    with Ledger.read(paths) as ledger:
+        assert "lost if the machine is booted anew" in ledger.trouble
+        assert ledger.generation_files(1) == {"router.yaml": b"a"}
+    assert paths.ledger.read_bytes() == before
+    disk.free()
+    assert _write(paths, claim(3)) is Lasting.FOR_GOOD
+    assert _keys(paths) == {1, 2, 3}
+    _sound(paths)
+    assert _kinds(paths) == ["ledger-unwritable", "ledger-written"]
+
+
+def test_a_disk_that_is_full_while_it_is_written(paths: Paths, disk: Disk) -> None:
+    """As a daemon does: it keeps the ledger open, and remembers the claims."""
+    kept = KeptLedger(paths, "test")
+    with kept.locked(0) as ledger:
+        ledger.write_claims([claim(1)])
+    disk.fill()
+    with kept.locked(0) as ledger:
+        assert not ledger.trouble
+        ledger.write_claims([claim(number) for number in range(2, 20)], [claim(0).key])
+        ledger.append_events([Event("made", "x", "y")])
+        assert ledger.lasting is Lasting.THIS_BOOT
+        assert len(ledger.claims()) == 19
+        assert [told.kind for told in ledger.take_told()] == ["ledger-unwritable"]
+    with kept.locked(0) as ledger:
+        assert (len(ledger.claims()), ledger.take_told()) == (19, [])
+    disk.free()
+    with kept.locked(0) as ledger:
+        assert ledger.trouble, "it is not tried at each use"
+    kept._storage._try_at = 0.0
+    with kept.locked(0) as ledger:
+        assert (ledger.trouble, len(ledger.claims())) == ("", 19)
+        assert [told.kind for told in ledger.take_told()] == ["ledger-written"]
+        ledger.write_claims([claim(20)])
+    kept.close()
+    assert _keys(paths) == set(range(1, 21))
+    _sound(paths)
+    assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"]
+
+
+def test_a_disk_with_room_for_a_few_bytes_is_left_alone(paths: Paths, disk: Disk) -> None:
+    disk.fill()
+    _write(paths, claim(1))
+    (disk.folder / ".ballast-4096").unlink(missing_ok=True)
+    (disk.folder / ".ballast-1").unlink(missing_ok=True)
+    found = os.statvfs(disk.folder)
+    if found.f_bfree * found.f_frsize < (1 << 20) // 50:
+        assert _write(paths, claim(2)) is Lasting.THIS_BOOT
+    assert {0, 1} <= _keys(paths)
+
+
+@pytest.mark.parametrize("left", ["closed", "killed"])
+def test_a_read_only_disk_at_the_start(paths: Paths, disk: Disk, left: str) -> None:
+    """What was committed last is in the log beside the file, if its writer was killed."""
+    if left == "killed":
+
+        def writes() -> None:
+            Ledger.open(paths, command="test").write_claims([claim(1)])
+            os._exit(0)
+
+        os.waitpid(in_child(writes), 0)
+        (disk.folder / "state.db-shm").unlink()
+        assert (disk.folder / "state.db-wal").stat().st_size
+    else:
+        _write(paths, claim(1))
+    disk.read_only()
+    assert _keys(paths) == {0, 1}
+    assert _write(paths, claim(2)) is Lasting.THIS_BOOT
+    assert _keys(paths) == {0, 1, 2}
+    disk.writable()
+    assert _write(paths) is Lasting.FOR_GOOD
+    assert _keys(paths) == {0, 1, 2}
+    _sound(paths)
+
+
+def test_a_full_disk_whose_writer_was_killed(paths: Paths, disk: Disk) -> None:
+    def writes() -> None:
+        Ledger.open(paths, command="test").write_claims([claim(1)])
+        os._exit(0)
+
+    os.waitpid(in_child(writes), 0)
+    (disk.folder / "state.db-shm").unlink()
+    disk.fill()
+    assert _keys(paths) == {0, 1}, "to read it, SQLite would have to make a file, too"
+    assert _write(paths, claim(2)) is Lasting.THIS_BOOT
+    disk.free()
+    _write(paths, claim(3))
+    assert _keys(paths) == {0, 1, 2, 3}
+    _sound(paths)
+
+
+def test_no_folder_on_a_read_only_root(root: Path) -> None:
+    paths = Paths(root)
+    with small_disk(root / "var") as disk:
+        disk.read_only()
+        assert _keys(paths) == set()
+        assert _write(paths, claim(1)) is Lasting.THIS_BOOT
+        assert _write(paths, claim(2)) is Lasting.THIS_BOOT
+        assert _keys(paths) == {1, 2}
+        disk.writable()
+        assert _write(paths, claim(3)) is Lasting.FOR_GOOD
+        assert _keys(paths) == {1, 2, 3}
+        _sound(paths)
+
+
+def test_no_room_below_run_either(paths: Paths, disk: Disk) -> None:
+    with small_disk(paths.under("/run"), "1m") as run:
+        disk.fill()
+        run.fill()
+        seen = stamp(paths)
+        with Ledger.open(paths, command="test") as ledger:
+            ledger.write_claims([claim(1)])
+            assert ledger.lasting is Lasting.THIS_PROCESS
+            assert "in memory alone, and lost with the process" in ledger.trouble
+        assert _keys(paths) == {0, 1}, "all of this process see it"
+        assert stamp(paths) != seen
+        seen = stamp(paths)
+        assert _write(paths, claim(2)) is Lasting.THIS_PROCESS
+        assert stamp(paths) != seen
+        pid = in_child(lambda: os._exit(0 if _other_sees(paths) == {0} else 1))
+        assert os.waitpid(pid, 0)[1] == 0, "others see what is on the disk"
+        run.free()
+        assert _write(paths, claim(3)) is Lasting.THIS_BOOT
+        assert _keys(paths) == {0, 1, 2, 3}
+        disk.free()
+        assert _write(paths) is Lasting.FOR_GOOD
+        assert _keys(paths) == {0, 1, 2, 3}
+        _sound(paths)
+
+
+def _other_sees(paths: Paths) -> set[int]:
+    working_copy._in_memory.clear()
+    return _keys(paths)
+
+
+def test_run_fills_up_later(paths: Paths, disk: Disk) -> None:
+    with small_disk(paths.under("/run"), "1m") as run:
+        disk.fill()
+        with Ledger.open(paths, command="test") as ledger:
+            ledger.write_claims([claim(1)])
+            run.fill()
+            ledger.write_claims([claim(number) for number in range(2, 40)])
+            ledger.append_events(Event("made", str(n), "x" * 500) for n in range(50))
+            assert ledger.lasting is Lasting.THIS_PROCESS
+        assert _keys(paths) == set(range(40))
+        disk.free()
+        assert _write(paths) is Lasting.FOR_GOOD
+        assert _keys(paths) == set(range(40))
+        _sound(paths)
+
+
+def test_killed_with_claims_in_the_copy(paths: Paths, disk: Disk) -> None:
+    disk.fill()
+
+    def writes() -> None:
+        ledger = Ledger.open(paths, command="test")
+        ledger.write_claims([claim(1)])
+        ledger.write_claims([claim(2)])
+        os._exit(0)
+
+    os.waitpid(in_child(writes), 0)
+    assert _keys(paths) == {0, 1, 2}
+    assert _write(paths, claim(3)) is Lasting.THIS_BOOT
+    disk.free()
+    assert _write(paths) is Lasting.FOR_GOOD
+    assert _keys(paths) == {0, 1, 2, 3}
+    _sound(paths)
+
+
+def test_killed_after_it_was_written_back(
+    paths: Paths, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is still there, and says nothing new."""
+    disk.fill()
+    _write(paths, claim(1))
+    disk.free()
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(working_copy, "remove", _interrupted)
+        _write(paths)
+    assert working_copy.exists(paths)
+    assert _keys(paths) == {0, 1}
+    _write(paths, claim(2))
+    assert _keys(paths) == {0, 1, 2}
+    _sound(paths)
+
+
+def _interrupted(*_arguments: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_another_ledger_was_put_in_its_place(paths: Paths, disk: Disk) -> None:
+    """Nothing that either of them claims is lost, nor a table that routes were written to."""
+    disk.fill()
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.write_claims([claim(1)], [claim(0).key])
+        ledger.write_tables(frozenset({254, 100}))
+        ledger.append_events([Event("made", "x", "y")])
+    disk.free()
+    for name in ("state.db", "state.db-wal", "state.db-shm"):
+        (disk.folder / name).unlink(missing_ok=True)
+    aside = paths.under(working_copy.FOLDER).rename(paths.under("/run/holdfast/aside"))
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.write_claims([claim(5)])
+        ledger.write_tables(frozenset({7}))
+    aside.rename(paths.under(working_copy.FOLDER))
+    _write(paths)
+    assert _keys(paths) == {1, 5}
+    with Ledger.read(paths) as ledger:
+        assert ledger.tables() == frozenset({7, 100, 254})
+    _sound(paths)
+    assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"]
+
+
+def test_what_has_to_be_kept_for_good_is_refused(paths: Paths, disk: Disk) -> None:
+    disk.fill()
+    with (
+        pytest.raises(NotWritableError),
+        Ledger.open(paths, command="adopt", durable=True) as ledger,
+    ):
+        ledger.write_claims([claim(number) for number in range(1, 40)])
+    assert not working_copy.exists(paths)
+    _write(paths, claim(1))
+    with pytest.raises(NotWritableError, match=r"`adopt` changes has to be kept for good.*Free"):
+        Ledger.open(paths, command="adopt", durable=True)
+    with Ledger.open(paths, command="test") as ledger, pytest.raises(NotWritableError):
+        ledger.confirm(1)
+    imported = "what is imported has to be kept for good"
+    with (
+        Ledger.open(paths, command="test") as ledger,
+        pytest.raises(NotWritableError, match=imported),
+    ):
+        ledger.import_(ledger.export())
+
+
+def test_a_copy_of_somebody_elses_proves_nothing(paths: Paths, disk: Disk) -> None:
+    disk.fill()
+    _write(paths, claim(1))
+    paths.under(working_copy.FOLDER).chmod(0o777)
+    for use in (_keys, _write):
+        with pytest.raises(LedgerError, match="may be written by other users"):
+            use(paths)
+    paths.under(working_copy.FOLDER).chmod(0o700)
+    assert _keys(paths) == {0, 1}
+
+
+def test_a_damaged_ledger_is_not_copied(paths: Paths, disk: Disk) -> None:
+    """What cannot be read is not the same as nothing."""
+    paths.ledger.write_bytes(b"x" * paths.ledger.stat().st_size)
+    disk.fill()
+    with pytest.raises(LedgerError, match="damaged"):
+        _write(paths, claim(1))
+    assert not working_copy.exists(paths)
+
+
+class _Failing(sqlite3.Connection):
+    """Fails from the so-manieth write to the file on, as SQLite says it."""
+
+    left: int | None = None
+    code, said = sqlite3.SQLITE_FULL, "database or disk is full"
+    late = False  # the change happens all the same: a sync failed after it
+
+    def execute(self, statement: str, *rest: Any) -> sqlite3.Cursor:
+        return self._judged(statement, lambda: super(_Failing, self).execute(statement, *rest))
+
+    def executemany(self, statement: str, *rest: Any) -> sqlite3.Cursor:
+        return self._judged(statement, lambda: super(_Failing, self).executemany(statement, *rest))
+
+    def _judged(self, statement: str, run: Callable[[], sqlite3.Cursor]) -> sqlite3.Cursor:
+        kind = type(self)
+        if kind.left is None or statement.startswith(("SELECT", "PRAGMA", "ROLLBACK", "BEGIN\0")):
+            return run()
+        if kind.left > 0:
+            kind.left -= 1
+            return run()
+        if kind.late and statement == "COMMIT":
+            run()
+        error = sqlite3.OperationalError(kind.said)
+        error.sqlite_errorcode = kind.code
+        raise error
+
+
+def _story(ledger: Ledger) -> None:
+    """Of all that a pass and its neighbours write."""
+    ledger.write_tables(frozenset({254}))
+    ledger.write_claims([claim(1), claim(2)])
+    number = ledger.begin_generation([File("router.yaml", b"a"), File("routes.txt", b"b")])
+    ledger.append_events([Event("created", "a", "b", number)])
+    ledger.finish_generation(number, "converged")
+    ledger.put_part(Part("Owner/ci", 1, 1000.0, None, (), (), ()))
+    ledger.write_claims([claim(2, 2), claim(3)], [claim(1).key])
+    number = ledger.begin_generation([File("router.yaml", b"c"), File("routes.txt", b"b")])
+    ledger.put_note("last-pass", {"generation": number})
+    ledger.end_parts("Owner/ci")
+    ledger.finish_generation(number, "partial")
+    ledger.write_claims([claim(4)])
+
+
+def _all(ledger: Ledger) -> Any:
+    return (
+        ledger.claims(),
+        ledger.generations(),
+        ledger.parts(),
+        ledger.tables(),
+        ledger.note("last-pass"),
+        next(one for one in ledger.events() if not one.kind.startswith("ledger-")).kind,
+    )
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "after the change"])
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (sqlite3.SQLITE_FULL, "database or disk is full"),
+        (sqlite3.SQLITE_IOERR, "disk I/O error"),
+        (sqlite3.SQLITE_READONLY, "attempt to write a readonly database"),
+    ],
+    ids=["full", "i/o", "read-only"],
+)
+def test_at_every_write(
+    root: Path, monkeypatch: pytest.MonkeyPatch, code: int, said: str, late: bool
+) -> None:
+    """However far it came, all of it is in the ledger once there is room again."""
+    clock = lambda: 1000.5  # noqa: E731 (short)
+    with Ledger.open(Paths(root / "whole"), command="test", clock=clock) as ledger:
+        _story(ledger)
+        whole = _all(ledger)
+
+    def connect(name: str, **options: Any) -> sqlite3.Connection:
+        own = "/lib/holdfast/" in str(name)
+        return sqlite3.Connection(name, **options) if not own else _Failing(name, **options)
+
+    monkeypatch.setattr("holdfast.state.database.sqlite3.connect", connect)
+    monkeypatch.setattr(_Failing, "code", code)
+    monkeypatch.setattr(_Failing, "said", said)
+    monkeypatch.setattr(_Failing, "late", late)
+    for number in range(0, 100, 1 if code == sqlite3.SQLITE_FULL else 5):
+        paths = Paths(root / str(number))
+        monkeypatch.setattr(_Failing, "left", None)
+        Ledger.open(paths, command="test").close()
+        monkeypatch.setattr(_Failing, "left", number)
+        with Ledger.open(paths, command="test", clock=clock) as ledger:
+            _story(ledger)
+            assert _all(ledger) == whole, number
+            reached = ledger.lasting is Lasting.THIS_BOOT
+        with Ledger.read(paths) as ledger:
+            assert _all(ledger) == whole, number
+        monkeypatch.setattr(_Failing, "left", None)
+        with Ledger.open(paths, command="test", clock=clock) as ledger:
+            assert ledger.lasting is Lasting.FOR_GOOD
+            assert _all(ledger) == whole, number
+        _sound(paths)
+        if not reached:
+            break
+    assert number > 20
