@@ -122,10 +122,11 @@ class Scene:
 
     def files(self) -> dict[str, bytes]:
         """Every file below the root but those of the ledger."""
+        ledger = {self.paths.state_dir, self.paths.under("/run/holdfast")}
         return {
             f"/{path.relative_to(self.paths.root)}": path.read_bytes()
             for path in sorted(self.paths.root.rglob("*"))
-            if path.is_file() and self.paths.state_dir not in path.parents
+            if path.is_file() and not ledger.intersection(path.parents)
         }
 
 

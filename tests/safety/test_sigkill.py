@@ -50,12 +50,12 @@ def _kill_everywhere(case: Case, check: Callable[[Scene, Case], None]) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_next_pass_finishes_and_leaks_nothing(name: str) -> None:
-    _kill_everywhere(CASES[name], _finishes)
+    _kill_everywhere(CASES[name], finishes)
 
 
 @pytest.mark.parametrize("name", UNDONE)
 def test_the_pass_after_it_takes_back_what_was_begun(name: str) -> None:
-    _kill_everywhere(UNDONE[name], _finishes)
+    _kill_everywhere(UNDONE[name], finishes)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -74,15 +74,15 @@ def test_links_that_others_made_meanwhile_stay_theirs(name: str) -> None:
     _kill_everywhere(CASES[name], lambda scene, case: _steals_nothing(scene, case, _put_links))
 
 
-def _finishes(scene: Scene, case: Case) -> None:
+def finishes(scene: Scene, case: Case) -> None:
     report = scene.apply(case.then)
-    assert report.converged, _words(report)
-    _is_settled(scene, report)
-    _is_quiet(scene, case)
+    assert report.converged, words(report)
+    is_settled(scene, report)
+    is_quiet(scene, case)
     _remembers_originals(scene)
     report = scene.apply(GONE)
-    assert report.converged, _words(report)
-    _is_settled(scene, report)
+    assert report.converged, words(report)
+    is_settled(scene, report)
     left = scene.look()
     assert _comparable(left) == _comparable(scene.ground), _difference(left, scene.ground)
     assert set(scene.files()) <= {"/etc/hostname"}
@@ -100,7 +100,7 @@ def _steals_nothing(scene: Scene, case: Case, put: Callable[[Scene, Case], None]
         assert not theirs - now, _difference(theirs, now)
         assert not _comparable(scene.ground) - _comparable(now), _difference(scene.ground, now)
         assert their_files.items() <= scene.files().items()
-        _is_settled(scene, report)
+        is_settled(scene, report)
         if in_the_way and resources is not GONE:
             _says_so(report)
 
@@ -121,7 +121,7 @@ def _put_the_rest(scene: Scene, _case: Case) -> None:
         place.write_text("# somebody else's\n")
 
 
-def _is_settled(scene: Scene, report: Report) -> None:
+def is_settled(scene: Scene, report: Report) -> None:
     """Nothing is left half done but what was refused, because others stand on it."""
     refused = {failure.key for _, failure in report.failures}
     with Ledger.read(scene.paths) as ledger:
@@ -137,7 +137,7 @@ def _is_settled(scene: Scene, report: Report) -> None:
     assert not [path for path in scene.files() if _LEFTOVER.search(path)]
 
 
-def _is_quiet(scene: Scene, case: Case) -> None:
+def is_quiet(scene: Scene, case: Case) -> None:
     with Ledger.read(scene.paths) as ledger:
         claims = ledger.claims()
     again = scene.apply(case.then)
@@ -159,7 +159,7 @@ def _remembers_originals(scene: Scene) -> None:
 
 def _says_so(report: Report) -> None:
     after = report.after
-    assert after.conflicts or after.candidates or after.blocked or report.failures, _words(report)
+    assert after.conflicts or after.candidates or after.blocked or report.failures, words(report)
 
 
 def _comparable(items: Counter[Item]) -> Counter[Item]:
@@ -177,7 +177,7 @@ def _difference(was: Counter[Item], now: Counter[Item]) -> str:
     return "\n".join(f"  - {item}" for item in was - now)
 
 
-def _words(report: Report) -> str:
+def words(report: Report) -> str:
     after = report.after
     lines = [f"{failure.key}: {failure.error}" for _, failure in report.failures]
     lines += [f"{op.verb} {op.subject}: {op.reason}" for op in after.changes]

@@ -107,6 +107,21 @@ class Interleaving(RuleBasedStateMachine):
         self.declared.clear()
         self.reconcile()
 
+    @rule()
+    def disk_fills_up(self) -> None:
+        _count()
+        self.world.fill_disk()
+
+    @rule(room=st.booleans())
+    def another_process(self, room: bool) -> None:
+        """That has the ledger as the one before left it, on the disk or not."""
+        _count()
+        if room:
+            self.world.free_disk()
+        else:
+            self.world.restart()
+        self.reconcile()
+
     def reconcile(self) -> None:
         config = desired(self.declared)
         check(self.world, config, self.world.reconcile(config))

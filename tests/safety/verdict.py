@@ -11,6 +11,8 @@ from tests.safety.world import TAG, World
 
 # A driver's last look found that an operation would cost others something.
 SPARED = ("would take what others", "is another program's", "cannot step aside")
+# On a full disk a new file waits: without a claim nobody could tell later whose it is.
+WAITS = "not tried: the ledger cannot be written"
 
 
 _KNOWN = (Verb.KEEP, Verb.DELETE)  # kept, or refused to be deleted
@@ -41,6 +43,7 @@ def _refused(report: Report) -> set[Key]:
         failure.key
         for _, failure in report.failures
         if any(words in failure.error for words in SPARED)
+        or (failure.key.kind == "file" and WAITS in failure.error)
     }
 
 

@@ -29,6 +29,7 @@ from holdfast.host.netlink import attributes
 from holdfast.host.netlink.socket import CREATE, EXCL, REPLACE, NetlinkSocket, Request
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
+from tests.disks import small_disk
 from tests.namespace import Namespace, private_namespaces
 from tests.safety import snapshot
 from tests.safety.snapshot import Item, Snapshot
@@ -132,9 +133,9 @@ class World:
         self.sock = NetlinkSocket()
         self._stack.callback(self.sock.close)
         self.paths = Paths(self.root)
-        self.ledger = CountingLedger(
-            self._stack.enter_context(Ledger.open(self.paths, command="test"))
-        )
+        self.disk = self._stack.enter_context(small_disk(self.paths.state_dir))
+        self._held = self._stack.enter_context(ExitStack())
+        self.ledger = self._open_ledger()
         self.host = self._stack.enter_context(LinuxHost(self.paths, TAG))
         self.ours: Counter[Item] = Counter()
         self.random = random.Random(0)  # noqa: S311 (marks, no secrets)
@@ -144,6 +145,21 @@ class World:
     def close(self) -> None:
         with self._stack:
             assert self.namespace.run("nft", "list ruleset") == self._filter
+
+    def _open_ledger(self) -> CountingLedger:
+        return CountingLedger(self._held.enter_context(Ledger.open(self.paths, command="test")))
+
+    def fill_disk(self) -> None:
+        self.disk.fill()
+
+    def free_disk(self) -> None:
+        """And another command comes, as it may."""
+        self.disk.free()
+        self.restart()
+
+    def restart(self) -> None:
+        self._held.close()
+        self.ledger = self._open_ledger()
 
     def look(self) -> Snapshot:
         seen = snapshot.take(self.sock)
