@@ -37,6 +37,7 @@ from holdfast.state import journal
 from holdfast.state.events import Event
 from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
+from holdfast.state.working_copy import WRITTEN
 
 # While none could be stored, the oldest are dropped.
 _MOST_BESIDE = 1000
@@ -296,6 +297,9 @@ class Reconciler:
         patience, before = self.patience, self._before
         held = before.held if before is not None else lambda _operation: False
         drift = Drift(gathered, patience.fights, held)
+        told = ledger.take_told()
+        if any(event.kind == WRITTEN for event in told):
+            patience.backoff.clear()  # what was held back need not be any more
         # Somebody was at them: what failed may succeed now.
         patience.backoff.reset(gathered.told)
         self._stirred |= gathered.all_kinds
@@ -341,7 +345,7 @@ class Reconciler:
         return Done(
             report,
             work.generation,
-            (*ledger.take_told(), *events),
+            (*told, *ledger.take_told(), *events),
             whole is not None,
             untried,
             claims,

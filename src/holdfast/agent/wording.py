@@ -11,8 +11,9 @@ from holdfast.engine.plan import Held, Plan, Verb
 from holdfast.resources.dynamic.source_name import unnumbered
 from holdfast.state import journal
 from holdfast.state.events import Event
+from holdfast.state.working_copy import UNWRITABLE
 
-_SAID = ("conflict", "healthy", "unhealthy")
+_SAID = ("conflict", "healthy", "unhealthy", UNWRITABLE)
 
 
 @dataclass(frozen=True, slots=True)

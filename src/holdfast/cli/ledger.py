@@ -98,7 +98,9 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
 def check(paths: Paths) -> int:
     """Look for anything wrong with the ledger: its file, its rows, its permissions."""
     with Ledger.read(paths) as ledger:
-        problems = ledger.check()
+        problems, trouble = ledger.check(), ledger.trouble
+    if trouble:
+        click.echo(trouble)
     for problem in problems:
         click.echo(problem)
     if problems:

@@ -48,7 +48,9 @@ _NO_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
-    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    extended: int = getattr(error, "sqlite_errorcode", 0)
+    # There is no room for its -shm file.
+    code = sqlite3.SQLITE_FULL if extended == sqlite3.SQLITE_IOERR_SHMSIZE else extended & 0xFF
     said = f"{path}: could not {tried}: {error}"
     if code in _DAMAGED:
         return LedgerError(f"{said}. The ledger is damaged. {restore(path)}")
