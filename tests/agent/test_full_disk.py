@@ -209,3 +209,18 @@ def test_no_room_below_run_either(netns: Namespace, holdfast: Holdfast, disk: Di
             until(lambda: whole(netns), daemon.said())
             written(holdfast)
         foreign_is_there(netns)
+
+
+def test_a_start_with_no_room_anywhere(netns: Namespace, holdfast: Holdfast, disk: Disk) -> None:
+    netns.ip("link add br0 type bridge")  # the link that others made needs no claim
+    netns.ip("link set br0 up")
+    disk.read_only()
+    with small_disk(holdfast.root / "run", "1m") as run:
+        run.fill()
+        with serve(holdfast.root, file(holdfast.root)) as daemon:
+            until(lambda: whole(netns), daemon.said())
+            daemon.wait_for("kept in memory alone")
+            run.free()
+            disk.writable()
+            daemon.wait_for("ledger-written")
+    foreign_is_there(netns)

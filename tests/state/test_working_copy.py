@@ -219,6 +219,23 @@ def test_run_fills_up_later(paths: Paths, disk: Disk) -> None:
         _sound(paths)
 
 
+def test_run_fills_up_between_two_processes(paths: Paths, disk: Disk) -> None:
+    """There is no room to open the copy where it lies."""
+    with small_disk(paths.under("/run"), "1m") as run:
+        disk.fill()
+        assert _write(paths, claim(1)) is Lasting.THIS_BOOT
+        run.fill()
+        assert _keys(paths) == {0, 1}
+        assert _write(paths, claim(2)) is Lasting.THIS_PROCESS
+        assert _keys(paths) == {0, 1, 2}
+        run.free()
+        assert _write(paths) is Lasting.THIS_BOOT
+        disk.free()
+        assert _write(paths) is Lasting.FOR_GOOD
+        assert _keys(paths) == {0, 1, 2}
+        _sound(paths)
+
+
 def test_killed_with_claims_in_the_copy(paths: Paths, disk: Disk) -> None:
     disk.fill()
 
@@ -422,3 +439,56 @@ def test_at_every_write(
         if not reached:
             break
     assert number > 20
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_change(paths: Paths, disk: Disk) -> None:
+    """Some of it was written by then. The next process finds all of it, or none."""
+    many = [claim(number) for number in range(20_000)]
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.write_claims(many)
+        assert ledger.lasting is Lasting.THIS_BOOT
+        assert len(ledger.claims()) == len(many)
+    with Ledger.read(paths) as ledger:
+        assert len(ledger.claims()) == len(many)
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.write_claims((), [one.key for one in many[50:]])
+    disk.free()
+    assert _write(paths) is Lasting.FOR_GOOD
+    assert _keys(paths) == set(range(50))
+    _sound(paths)
+
+
+def test_many_processes_while_room_comes_and_goes(paths: Paths, disk: Disk) -> None:
+    """Whoever reads sees all that was written before, wherever that was."""
+    rounds, writers = 12, 3
+
+    def writes(first: int) -> None:
+        for number in range(first, first + rounds):
+            _write(paths, claim(number), wait=60)
+
+    def reads() -> None:
+        seen: set[int] = set()
+        while len(seen) < rounds * writers:
+            now = _keys(paths)
+            assert now >= seen, seen - now
+            seen = now
+
+    children = [
+        in_child(lambda first=first: writes(first))  # type: ignore[misc]  # bound now
+        for first in range(0, rounds * writers, rounds)
+    ]
+    children.append(in_child(reads))
+    left = set(children)
+    while left - {children[-1]}:
+        disk.fill()
+        disk.free()
+        for child in tuple(left):
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                left.discard(pid)
+                assert status == 0
+    _write(paths)
+    assert _keys(paths) == set(range(rounds * writers))
+    for child in left:
+        assert os.waitpid(child, 0)[1] == 0
+    _sound(paths)

@@ -83,13 +83,11 @@ class Ledger:
     def read(cls, paths: Paths) -> Ledger:
         """For reading, beside a writer if there is one. No ledger yet reads as an empty one."""
         folder.refuse_unsafe(paths.state_dir, folder=True)
-        opened = working_copy.read(paths)
-        if opened is None:
-            try:
-                opened = database.open_reader(paths.ledger)
-            except NotWritableError:
-                # To be read it wants to have a file made beside it, too.
-                opened = _read_alone(paths)
+        try:
+            opened = working_copy.read(paths) or database.open_reader(paths.ledger)
+        except NotWritableError:
+            # To be read it wants to have a file made beside it, too.
+            opened = _read_alone(paths)
         return cls(opened, None, time.time)
 
     def close(self) -> None:
@@ -371,7 +369,7 @@ def _read_alone(paths: Paths) -> database.Database:
     storage = Storage(paths, "holdfast, reading", time.time)
     storage.acquire(defaults.BUSY_TIMEOUT_S, lambda _seconds: None)
     try:
-        opened = working_copy.read(paths) or database.read_copy(
+        opened = working_copy.read_copy(paths) or database.read_copy(
             paths.ledger, working_copy.scratch(paths)
         )
     finally:

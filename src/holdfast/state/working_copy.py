@@ -108,6 +108,15 @@ def read(paths: Paths) -> Database | None:
         return None  # it was written back in the meantime
 
 
+def read_copy(paths: Paths) -> Database | None:
+    """The same, by whoever holds the ledger, also where there is no room to open it in place."""
+    place = _place(paths)
+    if paths.ledger in _in_memory or not os.path.lexists(place):
+        return read(paths)
+    folder.refuse_unsafe(place.parent, folder=True)
+    return database.read_copy(place, scratch(paths))
+
+
 def trouble(opened: Database) -> str:
     """What is told of it, by one who only reads; "" where it is the ledger itself."""
     if not opened.query("SELECT 1 FROM sqlite_master WHERE name='working_copy'"):
@@ -125,7 +134,14 @@ def open_(paths: Paths) -> WorkingCopy | None:
     if not os.path.lexists(place):
         return None
     folder.refuse_unsafe(place.parent, folder=True)
-    return _told(database.open_writer(place), place)
+    try:
+        return _told(database.open_writer(place), place)
+    except faults.NotWritableError:
+        content = database.read_copy(place, scratch(paths))
+    try:
+        return _told(_to_memory(paths, content), None)
+    finally:
+        content.close()
 
 
 def make(paths: Paths, why: LedgerError, clock: Callable[[], float]) -> tuple[WorkingCopy, Event]:
