@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,9 @@ from holdfast.state.stamp import stamp
 from tests.child import in_child
 from tests.disks import Disk, small_disk
 from tests.state.samples import File, claim
+
+# `make soak` takes all points.
+_EVERY = 1 if os.environ.get("HOLDFAST_SOAK_STEPS") else 5
 
 
 @pytest.fixture
@@ -254,10 +258,11 @@ def test_killed_with_claims_in_the_copy(paths: Paths, disk: Disk) -> None:
     _sound(paths)
 
 
+@pytest.mark.parametrize("more", [False, True])
 def test_killed_after_it_was_written_back(
-    paths: Paths, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, disk: Disk, monkeypatch: pytest.MonkeyPatch, more: bool
 ) -> None:
-    """The copy is still there, and says nothing new."""
+    """The copy is still there, and says nothing new, or somebody wrote to it since."""
     disk.fill()
     _write(paths, claim(1))
     disk.free()
@@ -266,9 +271,75 @@ def test_killed_after_it_was_written_back(
         _write(paths)
     assert working_copy.exists(paths)
     assert _keys(paths) == {0, 1}
-    _write(paths, claim(2))
-    assert _keys(paths) == {0, 1, 2}
+    if more:
+        # A daemon that has tried to write it back a moment ago goes on with it.
+        kept = KeptLedger(paths, "test")
+        monkeypatch.setattr(working_copy, "write_back", _too_early)
+        with kept.locked(0) as ledger:
+            ledger.write_claims([claim(2)], [claim(0).key])
+        kept.close()
+        monkeypatch.undo()
+    _write(paths, claim(3))
+    assert _keys(paths) == ({1, 2, 3} if more else {0, 1, 3})
     _sound(paths)
+    assert _kinds(paths) == ["ledger-unwritable", "ledger-written"]
+
+
+def test_killed_at_any_point_of_writing_back(root: Path) -> None:
+    """Before and after each statement, and around the end of the copy."""
+    for point in range(1, 500, _EVERY):
+        paths = Paths(root / str(point))
+        with small_disk(paths.state_dir, "1m") as disk:
+            _write(paths, claim(0))
+            disk.fill()
+            with Ledger.open(paths, command="test") as ledger:
+                ledger.write_claims([claim(1)], [claim(0).key])
+                ledger.append_events([Event("made", "x", "y")])
+            disk.free()
+            pid = in_child(lambda at=point: _dies_writing_back(paths, at))  # type: ignore[misc]  # noqa: B023 (now)
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            assert _keys(paths) == {1}, point
+            assert _write(paths, claim(2)) is Lasting.FOR_GOOD
+            assert _keys(paths) == {1, 2}, point
+            _sound(paths)
+            assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"], point
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+    assert point > 20
+
+
+def _dies_writing_back(paths: Paths, last: int) -> None:
+    left = last
+
+    def pass_(*_arguments: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def connect(name: str, **options: Any) -> sqlite3.Connection:
+        made = sqlite3.Connection(name, **options)
+        made.set_trace_callback(pass_)
+        return made
+
+    def around(call: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*arguments: Any) -> Any:
+            pass_()
+            done = call(*arguments)
+            pass_()
+            return done
+
+        return watched
+
+    vars(sqlite3)["connect"] = connect
+    vars(working_copy)["_discard"] = around(working_copy._discard)
+    vars(working_copy)["remove"] = around(working_copy.remove)
+    Ledger.open(paths, command="test").close()
+
+
+def _too_early(*_arguments: object) -> Event:
+    raise NotWritableError("not now")
 
 
 def _interrupted(*_arguments: object) -> None:

@@ -32,6 +32,10 @@ UNWRITABLE, WRITTEN = "ledger-unwritable", "ledger-written"
 # A disk that has just had room for the last row is not written back to: it would be full again.
 _ROOM, _SHARE = 1 << 20, 50
 
+# What the file held when the copy was made, and what it was about to hold when it was last written
+# back: whoever was killed after that leaves a file that the copy comes from all the same.
+_ABOUT = "CREATE TABLE working_copy (base TEXT, written TEXT, last INTEGER, why TEXT, since REAL)"
+
 # Of this process, by the file they stand for. One connection to each is never used: it keeps the
 # memory.
 _in_memory: dict[Path, sqlite3.Connection] = {}
@@ -150,10 +154,9 @@ def make(paths: Paths, why: LedgerError, clock: Callable[[], float]) -> tuple[Wo
     content = database.read_copy(paths.ledger, scratch(paths))
     try:
         last, said = events.last(content), str(why).partition(". ")[0]
-        content.execute("CREATE TABLE working_copy (base TEXT, last INTEGER, why TEXT, since REAL)")
-        content.execute(
-            "INSERT INTO working_copy VALUES (?,?,?,?)", (digest(content), last, said, clock())
-        )
+        content.execute(_ABOUT)
+        about = (digest(content), "", last, said, clock())
+        content.execute("INSERT INTO working_copy VALUES (?,?,?,?,?)", about)
         return _stored(paths, content, clock)
     finally:
         content.close()
@@ -179,21 +182,27 @@ def write_back(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> E
     folder.refuse_unsafe(paths.state_dir, folder=True)
     own = database.open_writer(paths.ledger)
     try:
-        # By what it holds, not by its file: that changes with every look SQLite takes at it.
-        base, last = copy.database.query("SELECT base, last FROM working_copy")[0]
         told = Event(WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s")
         with own.transaction():
-            before = digest(own)
-            if before == base:
-                _make_equal(own, copy.database)
-            elif before != digest(copy.database):
-                _add(own, copy.database, last)
+            _bring_in(own, copy.database)
             events.append_rows(own, [told], clock())
+            with suppress(faults.NotWritableError):
+                copy.database.execute("UPDATE working_copy SET written=?", (digest(own),))
     finally:
         own.close()
     copy.database.close()
     remove(paths)
     return told
+
+
+def _bring_in(own: Database, copy: Database) -> None:
+    """Within a transaction. Where the copy comes from is told by what the file holds, not by the
+    file: that changes with every look SQLite takes at it."""
+    base, written, last = copy.query("SELECT base, written, last FROM working_copy")[0]
+    if digest(own) in (base, written):
+        _make_equal(own, copy)
+    else:
+        _add(own, copy, last)
 
 
 def remove(paths: Paths) -> None:
@@ -231,11 +240,13 @@ def _name(paths: Paths) -> str:
 
 def _told(opened: Database, place: Path | None) -> WorkingCopy:
     try:
-        why, since = opened.query("SELECT why, since FROM working_copy")[0]
-    except (LedgerError, IndexError):
+        rows = opened.query("SELECT why, since FROM working_copy")
+        if not rows:
+            raise faults.undecodable(opened.path, "the working copy", "it does not say of what")
+    except BaseException:
         opened.close()
         raise
-    return WorkingCopy(opened, place, why, since)
+    return WorkingCopy(opened, place, *rows[0])
 
 
 def _stored(
