@@ -410,6 +410,24 @@ def test_a_damaged_ledger_is_not_copied(paths: Paths, disk: Disk) -> None:
     assert not working_copy.exists(paths)
 
 
+def test_a_ledger_that_is_damaged_once_there_is_room(paths: Paths, disk: Disk) -> None:
+    """The copy is whole: nobody has to do without it, and nobody repairs the file by itself."""
+    whole = paths.ledger.read_bytes()
+    disk.fill()
+    _write(paths, claim(1))
+    disk.free()
+    damaged = b"x" * len(whole)
+    paths.ledger.write_bytes(damaged)
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.write_claims([claim(2)])
+        assert "file is not a database" in ledger.trouble
+    assert paths.ledger.read_bytes() == damaged
+    paths.ledger.write_bytes(whole)
+    assert _write(paths) is Lasting.FOR_GOOD
+    assert _keys(paths) == {0, 1, 2}
+    _sound(paths)
+
+
 class _Failing(sqlite3.Connection):
     """Fails from the so-manieth write to the file on, as SQLite says it."""
 

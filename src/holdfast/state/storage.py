@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.dataclass import dataclass, field
+from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import database, defaults, faults, folder, working_copy
 from holdfast.state.database import Database
@@ -110,7 +111,7 @@ class Storage:
             return
         self.close()
         self.copy = working_copy.open_(self.paths)
-        self._file, self._try_at = found, 0.0
+        self._file, self._try_at = working_copy.identity(self.paths), 0.0
 
     def _write_back(self) -> None:
         copy = self.copy
@@ -120,13 +121,18 @@ class Storage:
         try:
             self.told.append(working_copy.write_back(self.paths, copy, self.clock))
             self.copy = None
-        except NotWritableError:
+        except LedgerError as error:
+            # Also where a failing disk has left a file that is damaged: the copy is whole.
+            copy.why = str(error).partition(". ")[0]
             if copy.place is None:
                 with suppress(NotWritableError):
-                    self.copy, told = working_copy.move(self.paths, copy, self.clock)
-                    copy.database.close()
-                    self._file = working_copy.identity(self.paths)
-                    self.told.append(told)
+                    self._move_below_run(copy)
+
+    def _move_below_run(self, copy: WorkingCopy) -> None:
+        self.copy, told = working_copy.move(self.paths, copy, self.clock)
+        copy.database.close()
+        self._file = working_copy.identity(self.paths)
+        self.told.append(told)
 
     def _use_own(self) -> Database:
         place = self.paths.ledger
