@@ -14,6 +14,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from holdfast.dataclass import dataclass
@@ -65,7 +66,8 @@ def scratch(paths: Paths) -> tuple[Path, ...]:
 
 
 def exists(paths: Paths) -> bool:
-    return paths.ledger in _in_memory or os.path.lexists(_place(paths))
+    # Asked for with every pass: looking at a path takes less than making one.
+    return (bool(_in_memory) and paths.ledger in _in_memory) or os.path.lexists(_place(paths))
 
 
 def stamps(paths: Paths) -> tuple[tuple[int, int], ...]:
@@ -228,6 +230,7 @@ def digest(of: Database) -> str:
     return made.hexdigest()
 
 
+@lru_cache(maxsize=8)
 def _place(paths: Paths) -> Path:
     return paths.under(FOLDER) / "state.db"
 
