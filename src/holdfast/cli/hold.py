@@ -25,8 +25,6 @@ def hold(paths: Paths, command: str, wait: float, *, durable: bool = False) -> L
     ledger = Ledger.open(paths, command=command, wait=wait, waiting=waiting, durable=durable)
     try:
         _settle(paths, ledger)
-        if ledger.trouble:
-            print(f"warning: {ledger.trouble}", file=sys.stderr)
     except BaseException:
         ledger.close()
         raise

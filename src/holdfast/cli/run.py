@@ -274,6 +274,8 @@ class AgreedPass:
             if self.request.leaves and done.nothing_left:
                 holding.release(held, ledger, standing)
             events = [*self._merged(ledger), *journal.record(ledger, done, self.generation)]
+            if ledger.trouble:
+                say([f"{Style.of(sys.stderr)('warning:', 'yellow')} {ledger.trouble}"], sys.stderr)
         # Not while others wait for the ledger: a sink may be slow.
         self._forward(events)
         return done

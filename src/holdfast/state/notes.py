@@ -32,6 +32,11 @@ def put_row(database: Database, name: str, value: JSON) -> None:
     database.execute("INSERT OR REPLACE INTO notes VALUES (?,?)", (name, values.dump(value)))
 
 
+def remove_row(database: Database, name: str) -> None:
+    """Within a transaction."""
+    database.execute("DELETE FROM notes WHERE name=?", (name,))
+
+
 def restore(database: Database, notes: Mapping[str, JSON]) -> None:
     """Within a transaction: these notes in place of those there. An export of a Holdfast that knew
     no identities leaves the ledger its own."""

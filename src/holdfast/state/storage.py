@@ -122,8 +122,9 @@ class Storage:
             self.told.append(working_copy.write_back(self.paths, copy, self.clock))
             self.copy = None
         except LedgerError as error:
-            # Also where a failing disk has left a file that is damaged: the copy is whole.
-            copy.why = str(error).partition(". ")[0]
+            if not isinstance(error, NotWritableError):
+                # A failing disk has left a file that is damaged, say. The copy is whole.
+                copy.why = str(error).partition(". ")[0]
             if copy.place is None:
                 with suppress(NotWritableError):
                     self._move_below_run(copy)

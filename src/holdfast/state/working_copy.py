@@ -20,8 +20,8 @@ from pathlib import Path
 from holdfast.dataclass import dataclass
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import claims, database, events, faults, folder, notes
-from holdfast.state.database import Database, Row
+from holdfast.state import database, differences, events, faults, folder
+from holdfast.state.database import Database
 from holdfast.state.events import Event
 from holdfast.state.lock import Lock
 
@@ -35,7 +35,10 @@ _ROOM, _SHARE = 1 << 20, 50
 
 # What the file held when the copy was made, and what it was about to hold when it was last written
 # back: whoever was killed after that leaves a file that the copy comes from all the same.
-_ABOUT = "CREATE TABLE working_copy (base TEXT, written TEXT, last INTEGER, why TEXT, since REAL)"
+_ABOUT = (
+    f"CREATE TABLE {differences.ABOUT}"
+    " (base TEXT, written TEXT, last INTEGER, why TEXT, since REAL)"
+)
 
 # Of this process, by the file they stand for. One connection to each is never used: it keeps the
 # memory.
@@ -157,7 +160,7 @@ def make(paths: Paths, why: LedgerError, clock: Callable[[], float]) -> tuple[Wo
     try:
         last, said = events.last(content), str(why).partition(". ")[0]
         content.execute(_ABOUT)
-        about = (digest(content), "", last, said, clock())
+        about = (differences.digest(content), "", last, said, clock())
         content.execute("INSERT INTO working_copy VALUES (?,?,?,?,?)", about)
         return _stored(paths, content, clock)
     finally:
@@ -185,26 +188,22 @@ def write_back(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> E
     own = database.open_writer(paths.ledger)
     try:
         told = Event(WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s")
+        base, written, last = copy.database.query("SELECT base, written, last FROM working_copy")[0]
         with own.transaction():
-            _bring_in(own, copy.database)
+            # By what it holds, not by its file: that changes with every look SQLite takes at it.
+            if differences.digest(own) in (base, written):
+                differences.make_equal(own, copy.database)
+            else:
+                differences.add(own, copy.database, last)
             events.append_rows(own, [told], clock())
+            after = differences.digest(own)
             with suppress(faults.NotWritableError):
-                copy.database.execute("UPDATE working_copy SET written=?", (digest(own),))
+                copy.database.execute("UPDATE working_copy SET written=?", (after,))
     finally:
         own.close()
     copy.database.close()
     remove(paths)
     return told
-
-
-def _bring_in(own: Database, copy: Database) -> None:
-    """Within a transaction. Where the copy comes from is told by what the file holds, not by the
-    file: that changes with every look SQLite takes at it."""
-    base, written, last = copy.query("SELECT base, written, last FROM working_copy")[0]
-    if digest(own) in (base, written):
-        _make_equal(own, copy)
-    else:
-        _add(own, copy, last)
 
 
 def remove(paths: Paths) -> None:
@@ -218,16 +217,6 @@ def remove(paths: Paths) -> None:
     with suppress(FileNotFoundError):
         place.rename(gone)
     _discard(gone)
-
-
-def digest(of: Database) -> str:
-    """Of all rows: the same for the same ledger, however its file came about."""
-    made = hashlib.sha256()
-    for table in _tables(of):
-        made.update(table.encode())
-        for row in of.query(f"SELECT * FROM {table} ORDER BY 1, 2"):  # noqa: S608 (its own tables)
-            made.update(repr(row).encode())
-    return made.hexdigest()
 
 
 @lru_cache(maxsize=8)
@@ -316,48 +305,6 @@ def _need_room(paths: Paths) -> None:
     wanted = min(_ROOM, found.f_blocks * found.f_frsize // _SHARE)
     if found.f_bfree * found.f_frsize < wanted:
         raise faults.NotWritableError(f"{place}: there are less than {wanted} bytes free")
-
-
-def _tables(of: Database) -> list[str]:
-    """As they were made: what others refer to comes before them."""
-    rows = of.query("SELECT name FROM sqlite_master WHERE type='table' ORDER BY rowid")
-    return [name for (name,) in rows if not name.startswith("sqlite_") and name != "working_copy"]
-
-
-def _make_equal(own: Database, copy: Database) -> None:
-    """Within a transaction. Table by table: rows that go take those along that refer to them."""
-    own.execute("PRAGMA defer_foreign_keys=ON")
-    for table in _tables(own):
-        columns = own.query(f"PRAGMA table_info({table})")
-        keys = [(at, name) for at, name, _, _, _, key in columns if key]
-        before, after = _rows(own, table), _rows(copy, table)
-        where = " AND ".join(f"{name}=?" for _, name in keys)
-        own.execute_many(
-            f"DELETE FROM {table} WHERE {where}",  # noqa: S608 (its own tables)
-            [tuple(row[at] for at, _ in keys) for row in before - after],
-        )
-        marks = ",".join("?" * len(columns))
-        fresh = sorted(after - before) if table == "events" else after - before
-        own.execute_many(f"INSERT INTO {table} VALUES ({marks})", fresh)  # noqa: S608 (its own tables)
-
-
-def _add(own: Database, copy: Database, last: int) -> None:
-    """Within a transaction. Somebody put another ledger in its place meanwhile, or wrote to it by
-    other means: what was claimed since stays claimed, and nothing is taken away."""
-    known = claims.read(own)
-    claims.put_rows(own, [one for key, one in claims.read(copy).items() if known.get(key) != one])
-    tables = {
-        word for one in (own, copy) for word in str(notes.get(one, notes.TABLES) or "").split()
-    }
-    if tables:
-        notes.put_row(own, notes.TABLES, " ".join(sorted(tables, key=int)))
-    for one in events.read(copy, last, 0):
-        event = Event(one.kind, one.subject, one.message, one.generation, one.data)
-        events.append_rows(own, [event], one.time)
-
-
-def _rows(of: Database, table: str) -> set[Row]:
-    return set(of.query(f"SELECT * FROM {table}"))  # noqa: S608 (its own tables)
 
 
 def _discard(place: Path) -> None:

@@ -1,0 +1,65 @@
+"""Two databases of the ledger: whether they hold the same, and what of one goes to the other."""
+
+from __future__ import annotations
+
+import hashlib
+
+from holdfast.state import claims, events, notes
+from holdfast.state.database import Database, Row
+from holdfast.state.events import Event
+
+# A table that only a working copy has: about itself.
+ABOUT = "working_copy"
+
+
+def digest(of: Database) -> str:
+    """Of all rows: the same for the same ledger, however its file came about."""
+    made = hashlib.sha256()
+    for table in _tables(of):
+        made.update(table.encode())
+        for row in of.query(f"SELECT * FROM {table} ORDER BY 1, 2"):  # noqa: S608 (its own tables)
+            made.update(repr(row).encode())
+    return made.hexdigest()
+
+
+def make_equal(own: Database, other: Database) -> None:
+    """Within a transaction. Table by table: rows that go take those along that refer to them."""
+    own.execute("PRAGMA defer_foreign_keys=ON")
+    for table in _tables(own):
+        columns = own.query(f"PRAGMA table_info({table})")
+        keys = [(at, name) for at, name, _, _, _, key in columns if key]
+        before, after = _rows(own, table), _rows(other, table)
+        where = " AND ".join(f"{name}=?" for _, name in keys)
+        own.execute_many(
+            f"DELETE FROM {table} WHERE {where}",  # noqa: S608 (its own tables)
+            [tuple(row[at] for at, _ in keys) for row in before - after],
+        )
+        marks = ",".join("?" * len(columns))
+        fresh = sorted(after - before) if table == "events" else after - before
+        own.execute_many(f"INSERT INTO {table} VALUES ({marks})", fresh)  # noqa: S608 (its own tables)
+
+
+def add(own: Database, other: Database, last: int) -> None:
+    """Within a transaction. Neither comes from the other: what either claims is claimed, a table
+    with routes is looked into, and nothing is taken away. last: events up to this one are known."""
+    known = claims.read(own)
+    claims.put_rows(own, [one for key, one in claims.read(other).items() if known.get(key) != one])
+    noted = [notes.get(one, notes.TABLES) for one in (own, other)]
+    if None in noted:
+        notes.remove_row(own, notes.TABLES)  # one of them does not know: all tables are looked into
+    else:
+        tables = {number for one in noted for number in str(one).split()}
+        notes.put_row(own, notes.TABLES, " ".join(sorted(tables, key=int)))
+    for one in events.read(other, last, 0):
+        event = Event(one.kind, one.subject, one.message, one.generation, one.data)
+        events.append_rows(own, [event], one.time)
+
+
+def _tables(of: Database) -> list[str]:
+    """As they were made: what others refer to comes before them."""
+    rows = of.query("SELECT name FROM sqlite_master WHERE type='table' ORDER BY rowid")
+    return [name for (name,) in rows if not name.startswith("sqlite_") and name != ABOUT]
+
+
+def _rows(of: Database, table: str) -> set[Row]:
+    return set(of.query(f"SELECT * FROM {table}"))  # noqa: S608 (its own tables)
