@@ -25,7 +25,7 @@ from holdfast.state.database import Database
 from holdfast.state.events import Event
 from holdfast.state.lock import Lock
 
-FOLDER = "/run/holdfast/ledger"
+FOLDER, _FILE = "/run/holdfast/ledger", "state.db"
 # Held beside the ledger's own lock, and in its place where that cannot be made.
 LOCK = "/run/holdfast/ledger.lock"
 UNWRITABLE, WRITTEN = "ledger-unwritable", "ledger-written"
@@ -128,9 +128,9 @@ def read_copy(paths: Paths) -> Database | None:
 
 def trouble(opened: Database) -> str:
     """What is told of it, by one who only reads; "" where it is the ledger itself."""
-    if not opened.query("SELECT 1 FROM sqlite_master WHERE name='working_copy'"):
+    if not opened.query("SELECT 1 FROM sqlite_master WHERE name=?", (differences.ABOUT,)):
         return ""
-    place = opened.path if opened.path.match("run/holdfast/ledger/*") else None
+    place = opened.path if str(opened.path).endswith(f"{FOLDER}/{_FILE}") else None
     why, since = opened.query("SELECT why, since FROM working_copy")[0]
     return WorkingCopy(opened, place, why, since).told
 
@@ -221,7 +221,7 @@ def remove(paths: Paths) -> None:
 
 @lru_cache(maxsize=8)
 def _place(paths: Paths) -> Path:
-    return paths.under(FOLDER) / "state.db"
+    return paths.under(FOLDER) / _FILE
 
 
 def _name(paths: Paths) -> str:
@@ -273,7 +273,7 @@ def _to_file(paths: Paths, content: Database) -> Database:
     _discard(new)
     try:
         new.mkdir(folder.FOLDER_MODE, parents=True)
-        file = new / "state.db"
+        file = new / _FILE
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, folder.FILE_MODE))
         made = Database(sqlite3.connect(file, isolation_level=None), file)
         try:
