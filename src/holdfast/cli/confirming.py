@@ -55,6 +55,7 @@ class Confirming:
             self.served,
             lambda generation: keeper.start(paths, generation),
             self._opened,
+            lambda warning: say([f"warning: {warning}"], sys.stderr),
         )
 
         def keep(claims: Mapping[Key, Claim], observed: Observed, plan: Plan) -> None:

@@ -71,6 +71,8 @@ class ArtifactKind:
     survives_reboot: bool = False
     # Whether an object tells by itself that Holdfast made it, whatever became of the claim on it.
     tells_its_maker: bool = False
+    # Fields of an object that are what others make them, unless somebody declares them.
+    follows: Callable[[Fields], frozenset[str]] = lambda _seen: frozenset()
     # Why another program's artifact of this kind speaks against a wanted one; "" if it does not.
     objection: Callable[[Artifact, Artifact], str] | None = None
     # What the router is without once no artifact is left of which this says the same: "the

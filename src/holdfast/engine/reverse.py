@@ -46,6 +46,8 @@ class Before:
     claims: tuple[Claim, ...]
     intents: tuple[Intent, ...] = ()
     batches: tuple[Batch, ...] = ()
+    # What others have on what the plan touches, as the host recorded it; empty where it did not.
+    others: bytes = b""
 
     @property
     def boot(self) -> str:
@@ -185,6 +187,7 @@ class _Taking:
 
     def intents(self) -> Iterator[Intent]:
         planned = self._planned()
+        undecided = self._undecided()
         for key, sightings in self.observed.sightings.items():
             kind = KINDS[key.kind]
             if kind.bulk or not sightings:
@@ -195,8 +198,10 @@ class _Taking:
             operation = planned.get(key)
             if operation is not None and (ours or operation.verb is Verb.UPDATE):
                 yield self._again(kind, operation, seen, claim)
+            elif ours and key in undecided:
+                yield self._stays_for_now(kind, seen, claim)
             elif ours:
-                # The plan leaves it alone, and so does the way back.
+                # No pass of the candidate touches it, and neither does the way back.
                 yield Intent(_owner(claim), Artifact(key, {}), BEFORE, Action.OBSERVE)
 
     def batches(self) -> Iterator[Batch]:
@@ -229,6 +234,26 @@ class _Taking:
             if isinstance(op.subject, Artifact) and op.verb not in (Verb.CREATE, Verb.FORGET):
                 found.setdefault(op.subject.key, op)
         return found
+
+    def _undecided(self) -> set[Key]:
+        """What this plan leaves alone for a reason that may be gone when the next pass is made, a
+        moment later: an orphan that somebody still needs, what must not be replaced yet."""
+        held = {one.key for one in self.plan.blocked if one.key is not None}
+        orphans = {
+            orphan.subject.key
+            for orphan in self.plan.orphans
+            if isinstance(orphan.subject, Artifact) and not orphan.removed
+        }
+        return held | {key for key in orphans if KINDS[key.kind].deletes_orphans}
+
+    def _stays_for_now(self, kind: ArtifactKind, seen: Sighting, claim: Claim | None) -> Intent:
+        there = seen.artifact
+        gone = Operation(Verb.DELETE, there, (), "", observed=there)
+        try:
+            return self._again(kind, gone, seen, claim)
+        except Refused:
+            # The plan does not touch it, so that this is no reason against the trial.
+            return Intent(_owner(claim), Artifact(there.key, {}), BEFORE, Action.OBSERVE)
 
     def _again(
         self, kind: ArtifactKind, operation: Operation, seen: Sighting, claim: Claim | None
@@ -275,13 +300,21 @@ class _Taking:
         if operation.verb in _REMADE:
             needs = (there.fields.get(name) for name in ("parent", "master", "dev"))
             links = tuple(Key("link", str(name)) for name in needs if name)
-            return Artifact(there.key, _lasting(kind, there.fields)), links
+            return Artifact(there.key, self._made_of(kind, there)), links
         before = {one.field: one.before for one in operation.changes}
         fields = _lasting(kind, {**wanted.fields, **before})
         fields = {name: value for name, value in fields.items() if value is not None}
         if kind.setting and not kind.restores(fields):
             raise _lost(there.key, f"{'; '.join(map(str, fields.values()))} cannot be set")
         return Artifact(there.key, fields), ()
+
+    def _made_of(self, kind: ArtifactKind, there: Artifact) -> dict[str, Value]:
+        """All but what follows others by itself, and would not any more if it were set."""
+        known = self.known.get(there.key)
+        declared = known.artifact.fields.keys() if known is not None else ()
+        following = kind.follows(there.fields) - set(declared)
+        fields = _lasting(kind, there.fields)
+        return {name: value for name, value in fields.items() if name not in following}
 
 
 def _owner(claim: Claim | None) -> str:

@@ -26,6 +26,7 @@ def pack(before: Before) -> bytes:
         "claims": [_claim(claim) for claim in before.claims],
         "intents": [_intent(intent) for intent in before.intents],
         "batches": [_batch(batch) for batch in before.batches if len(batch)],
+        "others": base64.b64encode(before.others).decode(),
     }
     return zlib.compress(json.dumps(said, separators=(",", ":")).encode(), _LEVEL)
 
@@ -42,6 +43,8 @@ def unpack(data: bytes) -> Before:
             tuple(map(_claim_of, said["claims"])),
             tuple(map(_intent_of, said["intents"])),
             tuple(map(_batch_of, said["batches"])),
+            # An older Holdfast kept none.
+            base64.b64decode(said.get("others", "")),
         )
     except (zlib.error, KeyError, TypeError, IndexError) as error:
         raise ValueError(f"the way back cannot be read: {error!r}") from error

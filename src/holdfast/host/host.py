@@ -45,12 +45,14 @@ class LinuxHost:
         sock: NetlinkSocket | None = None,
         *,
         former: frozenset[int] = frozenset(),
+        recorded: frozenset[Key] = frozenset(),
     ) -> None:
-        """former: tags of before, which objects of ours may carry still."""
+        """former: tags of before, which objects of ours may carry still. recorded: what others made
+        that may go with a change, as it is put back afterwards."""
         self.epoch = read_epoch()
         self._sock = sock or NetlinkSocket()
         self._nft = NftDriver(self.epoch)
-        self._links = LinkDriver(self._sock, tag)
+        self._links = LinkDriver(self._sock, tag, recorded)
         self._files = FileDriver(paths)
         self._dropins = DropinDriver(paths)
         self._services = ServiceDriver(paths)
@@ -62,7 +64,7 @@ class LinuxHost:
             HostnameDriver(paths),
             self._files,
             BlockDriver(paths),
-            AddressDriver(self._sock, tag, former),
+            AddressDriver(self._sock, tag, former, recorded),
             NeighbourDriver(self._sock, tag, former),
             RouteDriver(self._sock, tag, former),
             RuleDriver(self._sock, tag, former),

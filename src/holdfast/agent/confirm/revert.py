@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
+from holdfast.agent.confirm import bringing_back
+from holdfast.agent.confirm.bringing_back import Others
 from holdfast.dataclass import dataclass, replace
 from holdfast.engine import reverse, reverse_form
 from holdfast.engine.artifact import Batch, Key
@@ -14,7 +16,7 @@ from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import LedgerError, Refused
-from holdfast.host.host import LinuxHost
+from holdfast.host.host import LinuxHost, read_epoch
 from holdfast.paths import Paths
 from holdfast.state import journal
 from holdfast.state.confirmations import OPEN, Confirmation
@@ -23,6 +25,11 @@ from holdfast.state.ledger import Ledger
 from holdfast.state.values import JSON
 
 _SHOWN = 10
+# Attempts, whoever makes them; after the last one what is left is said, and left.
+MOST_TRIES = 6
+_TRIES = "revert-tries"
+# What putting back others' things takes of ours, or gives to it, settles in the second round.
+_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +57,53 @@ def revert(paths: Paths, ledger: Ledger, reason: str, *, last: bool = False) -> 
     if waiting.state == OPEN:
         ledger.start_revert(waiting.generation, reason)
         waiting = replace(waiting, reason=reason)
+    last = last or _tries(ledger, waiting.generation) >= MOST_TRIES
+    epoch = read_epoch()
     try:
         before = reverse_form.unpack(waiting.reverse)
+        others = bringing_back.of(before, same_boot=before.boot == epoch.partition("/")[0])
     except ValueError as error:
         raise LedgerError(f"{paths.ledger}: generation {waiting.generation}: {error}") from error
-    with LinuxHost(paths, before.tag) as host:
+    with LinuxHost(paths, before.tag, recorded=others.unchanged()) as host:
         wanted = reverse.desired(before, ledger.claims(), host.epoch)
-        report = _run(ledger, host, wanted, waiting)
-        now = ledger.claims()
-        left = tuple(_left(wanted, now, report.after))
-        # What fails may succeed the next time. What somebody else holds by now needs a person.
-        undone = [op for op in report.after.changes if op.kind not in reverse.PROGRAMS]
-        finished = last or not (undone or report.after.unknown)
-        events = journal.happened(report, waiting.before)
+        reports = list(_run(ledger, host, wanted, waiting, others))
+        after, now = reports[-1].after, ledger.claims()
+        left = (*_left(wanted, now, after), *others.failed)
+        # What fails may succeed the next time. What somebody else holds by now needs a person, and
+        # so does what others lost and cannot have back.
+        undone = [op for op in after.changes if op.kind not in reverse.PROGRAMS]
+        finished = last or not (undone or after.unknown)
+        events = [event for one in reports for event in journal.happened(one, waiting.before)]
+        events += others.events(waiting.generation, waiting.before)
         if finished:
-            put, remove = reverse.claims_after(before, wanted, now, report.after, host.epoch)
+            put, remove = reverse.claims_after(before, wanted, now, after, host.epoch)
             ledger.finish_revert(waiting, put, remove)
             events.append(_event(waiting, left))
     ledger.append_events(events)
     return Reverted(waiting.generation, waiting.before, waiting.reason, finished, left)
 
 
-def _run(ledger: Ledger, host: LinuxHost, wanted: Desired, waiting: Confirmation) -> Report:
+def _tries(ledger: Ledger, generation: int) -> int:
+    """How often this was tried before, whoever did. It is counted before it is tried, so that one
+    that ends the process every time comes to an end, too."""
+    said = ledger.note(_TRIES)
+    known = said if isinstance(said, dict) and said.get("generation") == generation else {}
+    tries = int(str(known.get("tries", 0)))
+    ledger.put_note(_TRIES, {"generation": generation, "tries": tries + 1})
+    return tries
+
+
+def _run(
+    ledger: Ledger, host: LinuxHost, wanted: Desired, waiting: Confirmation, others: Others
+) -> Iterator[Report]:
+    """Ours, then what others lost. What that took of ours, or brought, is seen to again."""
+    for _ in range(_ROUNDS):
+        yield _pass(ledger, host, wanted, waiting)
+        if not others.put_back():
+            return
+
+
+def _pass(ledger: Ledger, host: LinuxHost, wanted: Desired, waiting: Confirmation) -> Report:
     # What goes was made since; the share of it says nothing about an accident.
     policy = Policy(epoch=host.epoch, allow_mass_delete=True)
     work = Pass(

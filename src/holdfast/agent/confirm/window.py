@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from holdfast.agent import load
@@ -16,16 +17,19 @@ from holdfast.agent.confirm import asked, deadline, lifelines, stored
 from holdfast.agent.confirm.asked import Asked
 from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.agent.confirm.revert import Reverted, revert
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import reverse, reverse_form
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Intent
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Plan
-from holdfast.errors import ConfigError, HoldfastError, Refused
+from holdfast.errors import ConfigError, DriverError, HoldfastError, Refused
 from holdfast.host import contents, rooted
 from holdfast.host.facts import clock
+from holdfast.host.netlink.socket import NetlinkSocket
+from holdfast.host.others import reading as others
+from holdfast.host.others import record as others_record
 from holdfast.paths import Paths
 from holdfast.resources.durations import format_duration
 from holdfast.resources.router import Router, load_router
@@ -54,6 +58,8 @@ class Candidate:
     opening: Callable[[int], object] = field(default=lambda _generation: None)
     # Told once the way back is durable, before the first change.
     opened: Callable[[Confirmation], object] = field(default=lambda _waiting: None)
+    # Told what would not come back.
+    warn: Callable[[str], object] = field(default=lambda _warning: None)
 
     def keep(
         self,
@@ -78,6 +84,7 @@ class Candidate:
             ground.declared,
             lambda one: contents.read(self.paths, one),
         )
+        taken = replace(taken, others=self._others(plan, claims, tag))
         now = time.time()
         waiting = Confirmation(
             generation,
@@ -96,6 +103,20 @@ class Candidate:
         ledger.begin_confirmation(waiting)
         ledger.append_events([_begun(waiting, self.within)])
         self.opened(waiting)
+
+    def _others(self, plan: Plan, claims: Mapping[Key, Claim], tag: int) -> bytes:
+        with closing(NetlinkSocket()) as sock:
+            try:
+                record = others.take(sock, plan, claims, tag)
+            except DriverError as error:
+                raise Refused(
+                    f"nothing was touched: what others have could not be recorded: {error}"
+                ) from error
+        if record.left_out:
+            self.warn(
+                f"if they go with the change, these are not put back: {'; '.join(record.left_out)}"
+            )
+        return b"" if record.empty else others_record.pack(record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,14 @@ _IMMUTABLE = frozenset(
 _TUNNELS = frozenset({"ip6tnl", "wireguard"})
 
 
+# The MAC of these is the one of a port or of the link below. Once it was set it no longer follows.
+_FOLLOWERS = frozenset({"bridge", "bond", "vlan"})
+
+
+def follows(seen: Fields) -> frozenset[str]:
+    return frozenset({"mac"}) if seen.get("type") in _FOLLOWERS else frozenset()
+
+
 def is_tunnel(seen: Fields) -> bool:
     return seen.get("type") in _TUNNELS
 
@@ -85,6 +93,7 @@ LINK = ArtifactKind(
     pins=("type", "ifindex"),
     matches=matches,
     immutable=immutable,
+    follows=follows,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -63,7 +63,8 @@ class AddressLosses:
     """Predictions over one reading of all addresses.
 
     doomed: what shall be deleted. Each answer is for one of them, given that those whose answer
-    is empty go and the others stay.
+    is empty go and the others stay. coming: addresses, by link, that are made before anything is
+    deleted; whether they were, the delete itself finds out.
     """
 
     def __init__(
@@ -73,11 +74,13 @@ class AddressLosses:
         places: Mapping[int, LinkPlace],
         tag: int,
         claimed: IsOurs,
+        coming: Collection[tuple[int, bytes]] = (),
     ) -> None:
         self._sock = sock
         self._places = places
         self._tag = tag
         self._claimed = claimed
+        self._coming = coming
         self._promotes = cache(promotes_secondaries)
         self._at_ip: dict[bytes, list[SeenAddress]] = defaultdict(list)
         self._in_subnet: dict[tuple[int, bytes, int], list[SeenAddress]] = defaultdict(list)
@@ -137,6 +140,10 @@ class AddressLosses:
     def _stays_elsewhere(self, lost: SeenAddress, leaving: set[Key], with_it: set[Key]) -> bool:
         """Whether the same address remains, on this or another link of the same VRF."""
         table = self._places[lost.index].vrf_table
+        if any(
+            ip == lost.ip and self._places[index].vrf_table == table for index, ip in self._coming
+        ):
+            return True
         return any(
             other.key not in leaving
             and other.key not in with_it
@@ -156,6 +163,7 @@ class AddressLosses:
             gone = {one.key for one in here}
             gone |= {other.key for one in here for other in self.secondaries(one)}
             remains = any(other.key not in gone for other in self._ipv4_on[index])
+            remains |= any(where == index and len(ip) == 4 for where, ip in self._coming)
             if remains or any(losses[one.key] for one in here):
                 continue
             losses[here[0].key] += side_effects.lost_with_last_address(

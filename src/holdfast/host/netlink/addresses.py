@@ -4,7 +4,8 @@ ignores the tag."""
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+import ipaddress
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from holdfast.dataclass import replace
 from holdfast.engine.artifact import Artifact, Fields, Key
@@ -27,10 +28,19 @@ _GONE = (errno.EADDRNOTAVAIL, errno.ENODEV)
 class AddressDriver:
     kinds = ("address",)
 
-    def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        sock: NetlinkSocket,
+        tag: int,
+        former: frozenset[int] = frozenset(),
+        recorded: frozenset[Key] = frozenset(),
+    ) -> None:
+        """former: tags of before. recorded: what others made that may go, as it is put back
+        afterwards."""
         self._sock = sock
         self._tag = tag
         self._former = former
+        self._recorded = recorded
         # What the last observation knew to be ours without a tag. Without one, all that is
         # untagged counts as somebody else's.
         self._claims: Mapping[Key, Claim] = {}
@@ -42,12 +52,20 @@ class AddressDriver:
         everything, places = self._reader.read()
         own = [a for a in everything if self._is_tagged(a) or a.key in self._claims]
         orphans = [address for address in own if address.key not in scope.keys]
-        losses = self._losses(everything, places).of(orphans) if orphans else {}
         declared = [address for address in own if address.key in scope.keys]
-        for address in declared:
-            coming = scope.coming(address.artifact)
-            if coming.verb is not Verb.KEEP:
-                losses |= self._lost_with(address, coming, everything, places)
+        changing = [
+            (address, coming)
+            for address in declared
+            if (coming := scope.coming(address.artifact)).verb is not Verb.KEEP
+        ]
+        losses: Losses = {}
+        if orphans or changing:
+            made = _arriving(scope, everything, places)
+            losses = self._losses(everything, places, made).of(orphans)
+            for address, coming in changing:
+                # What is replaced goes at any time; what is deleted goes after all that is made.
+                before = made if coming.verb is Verb.DELETE else ()
+                losses |= _lost_with(self._losses(everything, places, before), address, coming)
         lost = PrefixRoutes(self._sock, everything, places).lost(declared) if declared else ()
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
@@ -103,25 +121,15 @@ class AddressDriver:
         )
 
     def _losses(
-        self, everything: Sequence[SeenAddress], places: Mapping[int, LinkPlace]
-    ) -> AddressLosses:
-        return AddressLosses(
-            self._sock, everything, places, self._tag, lambda key: key in self._claims
-        )
-
-    def _lost_with(
         self,
-        seen: SeenAddress,
-        coming: Coming,
         everything: Sequence[SeenAddress],
         places: Mapping[int, LinkPlace],
-    ) -> Losses:
-        """What others lose with an address that is deleted or changed as declared."""
-        losses = self._losses(everything, places)
-        wanted = {change.field: change.after for change in coming.changes}
-        if coming.verb is Verb.DELETE or _must_go(seen, wanted):
-            return losses.of([seen])
-        return {seen.key: losses.prefix_route(seen)}
+        coming: Collection[tuple[int, bytes]] = (),
+    ) -> AddressLosses:
+        return AddressLosses(self._sock, everything, places, self._tag, self._is_ours, coming)
+
+    def _is_ours(self, key: Key) -> bool:
+        return key in self._claims or key in self._recorded
 
     def _create(self, operation: Operation, artifact: Artifact) -> Result:
         dev = artifact.fields["dev"]
@@ -261,6 +269,14 @@ class AddressDriver:
         return Result(operation, 1, tuple(failures), tuple(notes))
 
 
+def _lost_with(losses: AddressLosses, seen: SeenAddress, coming: Coming) -> Losses:
+    """What others lose with an address that is deleted or changed as declared."""
+    wanted = {change.field: change.after for change in coming.changes}
+    if coming.verb is Verb.DELETE or _must_go(seen, wanted):
+        return losses.of([seen])
+    return {seen.key: losses.prefix_route(seen)}
+
+
 def _must_go(seen: SeenAddress, wanted: Fields) -> bool:
     """Whether an address can be as wanted only if it is deleted and made anew.
 
@@ -270,6 +286,21 @@ def _must_go(seen: SeenAddress, wanted: Fields) -> bool:
     """
     same_length = wanted.get("prefix_length", seen.prefix_length) == seen.prefix_length
     return seen.version == 4 or not same_length or "duplicate" in seen.artifact.fields
+
+
+def _arriving(
+    scope: Scope, everything: Sequence[SeenAddress], places: Mapping[int, LinkPlace]
+) -> frozenset[tuple[int, bytes]]:
+    """The addresses that are declared and not there yet: they are made before others go."""
+    there = {address.key for address in everything}
+    indexes = {place.name: index for index, place in places.items()}
+    found = set()
+    for key in scope.keys:
+        wanted = scope.declared(key) if key.kind == "address" and key not in there else None
+        if wanted is not None and wanted.fields["dev"] in indexes:
+            ip = ipaddress.ip_address(str(wanted.fields["address"]))
+            found.add((indexes[str(wanted.fields["dev"])], ip.packed))
+    return frozenset(found)
 
 
 def _find(everything: Sequence[SeenAddress], key: Key) -> SeenAddress | None:

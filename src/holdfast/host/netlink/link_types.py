@@ -36,6 +36,12 @@ _OTHERS_ABOVE = ("ipvlan", "ipvtap", "macsec", "macvtap")
 _MACVLAN_MODES = {"private": 1, "vepa": 2, "bridge": 4, "passthru": 8, "source": 16}
 _IP6TNL_MODES = {"any": 0, "ipip6": 4, "ip6ip6": 41}  # the protocol carried
 
+# What a link of a type is without being told; the kernel's configuration may say otherwise.
+DEFAULTS: dict[tuple[str, str], Value] = {
+    ("bridge", "stp"): False,
+    ("bridge", "vlan_filtering"): False,
+}
+
 Indexes = Callable[[str], int]  # raises DriverError for a link that is not there
 Names = Callable[[int], str]
 

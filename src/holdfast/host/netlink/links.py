@@ -41,13 +41,19 @@ _SETTABLE = (
 
 class LinkDriver:
     """tag: whose routes and neighbours may go along with a link, or with a change of one. Without
-    one, nobody's may."""
+    one, nobody's may. recorded: what else may, as it is put back afterwards."""
 
     kinds = ("link",)
 
-    def __init__(self, sock: NetlinkSocket, tag: int = tags.NOBODY) -> None:
+    def __init__(
+        self,
+        sock: NetlinkSocket,
+        tag: int = tags.NOBODY,
+        recorded: frozenset[Key] = frozenset(),
+    ) -> None:
         self._sock = sock
         self._tag = tag
+        self._recorded = recorded
         # What the last observation knew to be ours without a tag.
         self._claims: Mapping[Key, Claim] = {}
         # The links, while operations are carried out: a thousand ports must not read a thousand
@@ -109,7 +115,7 @@ class LinkDriver:
                 raise DriverError(f"cannot reset the group of links {', '.join(marks)}: {error}")
 
     def _is_ours(self, key: Key) -> bool:
-        return key in self._claims
+        return key in self._claims or key in self._recorded
 
     def _step(self, operation: Operation, artifact: Artifact) -> Result:
         match operation.verb:
@@ -138,7 +144,9 @@ class LinkDriver:
             if field in fields:
                 body += self._encode(field, fields[field])
         body += link_types.lower_link(kind, fields, self._index_of)
-        body += link_types.linkinfo(kind, fields, self._index_of)
+        # A kernel without VLANs on bridges refuses to be told that a bridge shall do without.
+        said = {name: value for name, value in fields.items() if not _is_default(kind, name, value)}
+        body += link_types.linkinfo(kind, said, self._index_of)
         error = steps.send(self._sock, _RTM_NEWLINK, CREATE | EXCL, body)
         if error is not None:
             # EEXIST is also said of a peer's name, a VNI or a VLAN that is taken.
@@ -148,6 +156,11 @@ class LinkDriver:
         if seen is None:
             return steps.failed(operation, "created, but gone again at once")
         rest = {field: fields[field] for field in ("master", "alias", "up") if field in fields}
+        rest |= {
+            name: value
+            for name, value in fields.items()
+            if _is_default(kind, name, value) and seen.artifact.fields[name] != value
+        }
         if fields.get("mtu", seen.artifact.fields["mtu"]) != seen.artifact.fields["mtu"]:
             # A tunnel is made with an MTU of the kernel's choice where the one asked for is out of
             # its range, without a word; asked again, the kernel says why not.
@@ -354,6 +367,10 @@ class LinkDriver:
         mtu = attributes.attribute(IFLA_MTU, link[IFLA_MTU])
         error = steps.send(self._sock, _RTM_NEWLINK, 0, header(seen.index) + info + mtu)
         return [] if error is None else [f"{said}: {error}"]
+
+
+def _is_default(kind: str, field: str, value: Value) -> bool:
+    return link_types.DEFAULTS.get((kind, field)) == value
 
 
 def _another_link(operation: Operation, seen: SeenLink) -> list[str]:

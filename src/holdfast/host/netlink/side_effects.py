@@ -92,10 +92,17 @@ def routes_with_source(
     name a source and are not of the protocols `without`: each local address is a route of the
     kernel's that names one.
     """
+    named = bodies_with_source(sock, family, table, without)
+    return [route for route in _routes(named, family) if route.prefsrc in sources]
+
+
+def bodies_with_source(
+    sock: NetlinkSocket, family: int, table: int, without: tuple[int, ...]
+) -> Iterator[bytes]:
+    """The routes of a table (0: all) that name a preferred source, and few that only seem to."""
     mark = _PREFSRC_HEADER[family]
     bodies = dump_routes(sock, family, table=table)
-    named = (body for body in bodies if body[5] not in without and mark in body)
-    return [route for route in _routes(named, family) if route.prefsrc in sources]
+    return (body for body in bodies if body[5] not in without and mark in body)
 
 
 def _routes(bodies: Iterable[bytes], family: int) -> Iterator[Route]:

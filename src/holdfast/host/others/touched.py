@@ -1,0 +1,164 @@
+"""Which links and addresses a plan touches, so that others may lose something on them.
+
+It errs on the side of more: what was recorded and did not go costs some bytes. Only of routes, of
+which there may be a million, no more is asked for than what may go.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from holdfast.dataclass import dataclass, field
+from holdfast.engine.artifact import Artifact, Fields, Key
+from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.host.netlink.address_codec import SECONDARY, SeenAddress
+
+Links = Mapping[str, Fields]  # by name
+
+# Below this the kernel drops IPv6 from a link.
+_IPV6_LEAST_MTU = 1280
+# Fields of a link whose change takes nothing along; with the others it may go down for a moment.
+_HARMLESS = frozenset({"alias", "stp", "learning", "vlan_filtering", "miimon"})
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    # All that stands on these links is recorded but for routes, and how they are themselves.
+    links: frozenset[str] = frozenset()
+    # By IP version, the links of which all routes may go.
+    routed: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    # Links of which IPv6 routes to a prefix may go that the kernel takes for its own.
+    prefixes: frozenset[str] = frozenset()
+    # Addresses that may be nowhere for a while: routes name them as their preferred source.
+    sources: frozenset[bytes] = frozenset()
+
+
+def touched(plan: Plan, links: Links, addresses: Sequence[SeenAddress]) -> Touched:
+    ended, falling, narrow, moved = _links(plan)
+    down = _with_uppers(ended | falling, links)
+    without_ipv6 = _with_uppers(narrow, links)
+    beside = _with_uppers(moved, links)
+    there = {name for name in down | without_ipv6 | beside if name in links}
+    there |= _around(there, links)
+    leaving, made = _addresses(plan)
+    gone = _gone(leaving, addresses)
+    devs = {_dev(address) for address in gone}
+    # Where an address goes and another comes, that is made first, on the way back too.
+    last = {dev for dev in devs ^ made if not _remains(dev, gone, addresses)}
+    # The order of those that stay is put right by making them anew.
+    on_links = {one.ip for one in addresses if _dev(one) in down | without_ipv6 | devs}
+    return Touched(
+        frozenset(there | devs | last),
+        {4: frozenset(down | last), 6: frozenset(down | without_ipv6)},
+        frozenset(_dev(one) for one in gone if one.version == 6),
+        frozenset(on_links),
+    )
+
+
+def _changes(plan: Plan) -> Iterator[tuple[Verb, Key, Operation | None]]:
+    """What the plan does, and what a pass of the candidate may do a moment later: what is in its
+    way now may be gone then."""
+    for operation in plan.changes:
+        if isinstance(operation.subject, Artifact):
+            yield operation.verb, operation.subject.key, operation
+    for held in plan.blocked:
+        if held.key is not None:
+            yield Verb.REPLACE, held.key, None
+    for orphan in plan.orphans:
+        if isinstance(orphan.subject, Artifact) and not orphan.removed:
+            yield Verb.DELETE, orphan.subject.key, None
+
+
+def _links(plan: Plan) -> tuple[set[str], set[str], set[str], set[str]]:
+    """Links that end, that may go down, that lose IPv6, and that change otherwise."""
+    ended: set[str] = set()
+    falling: set[str] = set()
+    narrow: set[str] = set()
+    moved: set[str] = set()
+    for verb, key, operation in _changes(plan):
+        if key.kind != "link" or verb is Verb.CREATE:
+            continue
+        fields = {change.field for change in operation.changes} if operation else set()
+        if verb in (Verb.DELETE, Verb.REPLACE):
+            ended.add(key.name)
+        elif fields - _HARMLESS - {"mtu", "mac"}:
+            falling.add(key.name)
+        elif operation is not None and _is_narrow(operation):
+            narrow.add(key.name)
+        elif fields - _HARMLESS:
+            moved.add(key.name)
+    return ended, falling, narrow, moved
+
+
+def _is_narrow(operation: Operation) -> bool:
+    """Before or after it."""
+    sizes = (
+        int(str(size))
+        for change in operation.changes
+        if change.field == "mtu"
+        for size in (change.before, change.after)
+        if size is not None
+    )
+    return any(size < _IPV6_LEAST_MTU for size in sizes)
+
+
+def _with_uppers(names: Iterable[str], links: Links) -> set[str]:
+    """With the links that stand on them, and the other ends of pairs."""
+    found = list(names)
+    for lower in found:  # grows while it is walked
+        found += [
+            other
+            for other, fields in links.items()
+            if lower in (fields.get("parent"), fields.get("peer")) and other not in found
+        ]
+    return set(found)
+
+
+def _around(names: set[str], links: Links) -> set[str]:
+    """Their masters, whose MACs and MTUs follow them, and their ports, which lose their place."""
+    masters = {str(links[name]["master"]) for name in names} & links.keys()
+    return masters | {name for name, fields in links.items() if fields["master"] in names}
+
+
+def _addresses(plan: Plan) -> tuple[set[Key], set[str]]:
+    """The addresses that go, if only for a moment, and the links that others are made on: those go
+    when it is taken back."""
+    leaving: set[Key] = set()
+    made: set[str] = set()
+    for verb, key, operation in _changes(plan):
+        if key.kind == "address":
+            if verb is Verb.CREATE and operation is not None:
+                made |= _ipv4_link(operation.subject)
+            else:
+                leaving.add(key)
+    return leaving, made
+
+
+def _ipv4_link(subject: object) -> set[str]:
+    if not isinstance(subject, Artifact):
+        return set()
+    ip = ipaddress.ip_address(str(subject.fields["address"]))
+    return {str(subject.fields["dev"])} if ip.version == 4 else set()
+
+
+def _gone(leaving: set[Key], addresses: Sequence[SeenAddress]) -> list[SeenAddress]:
+    """With the secondaries that may go along."""
+    primaries = {one.subnet for one in addresses if one.key in leaving and one.version == 4}
+    return [
+        one
+        for one in addresses
+        if one.key in leaving or (one.flags & SECONDARY and one.subnet in primaries)
+    ]
+
+
+def _remains(dev: str, gone: Sequence[SeenAddress], addresses: Sequence[SeenAddress]) -> bool:
+    """Whether an IPv4 address stays on a link throughout."""
+    leaving = {one.key for one in gone}
+    return any(
+        one.version == 4 and _dev(one) == dev and one.key not in leaving for one in addresses
+    )
+
+
+def _dev(address: SeenAddress) -> str:
+    return str(address.artifact.fields["dev"])
