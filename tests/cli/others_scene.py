@@ -60,7 +60,12 @@ def everything(netns: Namespace) -> dict[str, Any]:
         "nexthops": _lines(netns.ip("nexthop show")),
         "neighbours": _lines(netns.ip("neigh show nud permanent")),
         "proxies": _lines(netns.ip("neigh show proxy")),
-        "forwarding": _lines(netns.run("bridge", "fdb", "show")),
+        # What is learned passes, and multicast groups are joined and left by whoever listens.
+        "forwarding": [
+            line
+            for line in _lines(netns.run("bridge", "fdb", "show"))
+            if not line.startswith(("01:", "33:33:")) and line.endswith(("permanent", "static"))
+        ],
     }
 
 

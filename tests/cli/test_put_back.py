@@ -55,7 +55,8 @@ def same(netns: Namespace, before: dict[str, Any]) -> None:
     with suppress(AssertionError):
         trials.until(lambda: scene.everything(netns) == before, "as it was", 10.0)
     now = scene.everything(netns)
-    assert {part: now[part] for part in now if now[part] != before[part]} == {}
+    for part in now:
+        assert now[part] == before[part], part
 
 
 def events(holdfast: Holdfast, kind: str) -> list[str]:

@@ -130,7 +130,12 @@ def set_back(sock: NetlinkSocket, before: Link, now: Link, indexes: Indexes) -> 
     if anew:
         settings += _chosen(before, now)
     yield from _send(sock, now, settings)
-    # It may have followed the ports by now; and a link-local address is made of it with "up".
+
+
+def take_up(sock: NetlinkSocket, before: Link, now: Link) -> Iterator[str]:
+    """Once all are in their places: its MAC may follow its ports by now, and a link-local address
+    is made of that when it comes up."""
+    anew = now.index != before.index
     yield from _send(sock, now, _mac(sock, before, now, anew=anew))
     if before.up and not now.up and (anew or before.kind in _UPPERS):
         yield from _send(sock, now, [("up", b"", IFF_UP)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from holdfast.engine.artifact import Key
 from holdfast.host.netlink import attributes, tags
@@ -67,13 +67,17 @@ def _needs_no_asking(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return ip.is_multicast or ip.is_loopback or ip.is_unspecified or broadcast
 
 
-def is_static_forwarding(body: bytes) -> bool:
-    """A bridge's own entries are for the MACs of its ports, and for multicast; putting back one
-    that is there already does nothing, so that they need not be told apart."""
-    state = attributes.to_int(body[8:10])
-    mac = attributes.parse(body, 12).get(_NDA_LLADDR, b"")
-    multicast = bool(mac and mac[0] & 1)
-    return bool(state & (_NOARP | _PERMANENT)) and not body[10] & _EXT_LEARNED and not multicast
+def is_static_forwarding(body: bytes, own: Container[bytes]) -> bool:
+    """Somebody's entry in the table of a bridge or vxlan. own: the MACs of links, for which the
+    kernel makes entries itself; and a link lists the addresses that it listens to in the same
+    way, which are no entries."""
+    found = attributes.parse(body, 12)
+    mac = found.get(_NDA_LLADDR, b"")
+    lasting = attributes.to_int(body[8:10]) & (_NOARP | _PERMANENT)
+    if not lasting or body[10] & _EXT_LEARNED or mac in own:
+        return False
+    in_table = _NDA_MASTER in found or _NDA_DST in found
+    return in_table and not (mac and mac[0] & 1)
 
 
 def protocol(body: bytes) -> int:

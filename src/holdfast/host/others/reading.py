@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.dataclass import dataclass
@@ -15,6 +15,7 @@ from holdfast.engine.plan import Plan
 from holdfast.errors import DriverError
 from holdfast.host.netlink import address_codec, attributes, link_losses, names, side_effects, tags
 from holdfast.host.netlink.address_codec import RTM_GETADDR, SECONDARY, SeenAddress
+from holdfast.host.netlink.link_codec import IFLA_ADDRESS
 from holdfast.host.netlink.names import IFLA_IFNAME
 from holdfast.host.netlink.side_effects import FAMILY
 from holdfast.host.netlink.socket import NetlinkSocket
@@ -73,7 +74,7 @@ class _Taking:
                 Kind.NEXTHOP: nexthops.over(self.sock, indexes) if indexes else [],
                 Kind.ROUTE: found,
                 Kind.NEIGHBOUR: list(self._neighbours(indexes, index_names)),
-                Kind.FORWARDING: list(self._forwarding(indexes)),
+                Kind.FORWARDING: list(self._forwarding(indexes, bodies)),
             },
             [one.body for one in here],
             left_out,
@@ -141,9 +142,10 @@ class _Taking:
             if not self.is_ours(neighbours.key(body, index_names[index])):
                 yield body
 
-    def _forwarding(self, indexes: set[int]) -> Iterator[bytes]:
+    def _forwarding(self, indexes: set[int], links: Sequence[bytes]) -> Iterator[bytes]:
+        own = {attributes.parse(body, 16).get(IFLA_ADDRESS, b"") for body in links}
         for body in neighbours.dump_forwarding(self.sock) if indexes else ():
-            if neighbours.index(body) in indexes and neighbours.is_static_forwarding(body):
+            if neighbours.index(body) in indexes and neighbours.is_static_forwarding(body, own):
                 yield body
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from holdfast.dataclass import dataclass, field
@@ -83,12 +83,15 @@ class _Restoring:
             self._tell(key, f"a {link.kind or 'hardware'} link", problem)
         there = {link.name: link for link in map(links.decode, names.dump_links(self.sock))}
         indexes = self._indexes()
-        for link in before:
-            if link.name in there:
-                for told in links.set_back(self.sock, link, there[link.name], indexes):
-                    key = Key("link", link.name)
-                    problem = told if told.startswith("cannot") else ""
-                    self._tell(key, told, problem)
+        pairs = [(link, there[link.name]) for link in before if link.name in there]
+        for link, now in pairs:
+            self._tell_settings(link.name, links.set_back(self.sock, link, now, indexes))
+        for link, now in pairs:
+            self._tell_settings(link.name, links.take_up(self.sock, link, now))
+
+    def _tell_settings(self, name: str, settings: Iterable[str]) -> None:
+        for told in settings:
+            self._tell(Key("link", name), told, told if told.startswith("cannot") else "")
 
     def addresses(self) -> None:
         indexes = self._indexes()
