@@ -31,6 +31,8 @@ WAN6 = ("IPv6StaticAddress", "wan", "{interface: wan, address: '2001:db8::1/64'}
 DOWN = ("Interface", "wan", "{ifname: wan0, adminUp: false, mtu: 1500}")
 NARROW = ("Interface", "wan", "{ifname: wan0, adminUp: true, mtu: 1200}")
 
+NO_IPV6 = ("Sysctl", "no", '{key: net.ipv6.conf.wan0.disable_ipv6, value: "1"}')
+
 
 @pytest.fixture
 def router(holdfast: Holdfast, netns: Namespace) -> Iterator[Namespace]:
@@ -64,13 +66,13 @@ def events(holdfast: Holdfast, kind: str) -> list[str]:
     return [f"{one['subject']}: {one['message']}" for one in found if one["kind"] == kind]
 
 
-@pytest.mark.parametrize("change", [DOWN, NARROW], ids=["down", "narrow"])
+@pytest.mark.parametrize("change", [[DOWN], [NARROW], [WAN, NO_IPV6]], ids=["down", "narrow", "no"])
 def test_all_that_goes_with_a_link(
-    holdfast: Holdfast, router: Namespace, change: tuple[str, str, str]
+    holdfast: Holdfast, router: Namespace, change: list[tuple[str, str, str]]
 ) -> None:
     scene.make(router, *scene.FOREIGN)
     before = trials.settled(lambda: scene.everything(router))
-    on_trial(holdfast, change, WAN_ADDRESS, WAN6)
+    on_trial(holdfast, *change, WAN_ADDRESS, WAN6)
     assert scene.everything(router) != before
     done = holdfast.ok("rollback")
     assert "not brought back" not in done.out

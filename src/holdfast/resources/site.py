@@ -62,6 +62,17 @@ class Site:
             if self.ifnames.get(resource.spec.interface) == ifname:
                 yield resource.spec.address
 
+    def is_primary(self, dev: str, interface: Interface) -> bool:
+        """Whether it is the first of several IPv4 addresses declared in one subnet of a link: the
+        one that packets are sent from."""
+        if interface.version != 4:
+            return False
+        length = interface.network.prefixlen
+        network = int(interface.ip) >> (32 - length) if length else 0
+        alike = self.subnets.get((4, length), {}).get(network, [])
+        here = [key for link, key in alike if link == dev]
+        return len(here) > 1 and here[0] == address_key(interface, dev)
+
     def ifname(self, name: str) -> str:
         """The kernel name that a resource of a link kind stands for."""
         return self.ifnames[name]

@@ -55,8 +55,10 @@ ADDRESS = ArtifactKind(
     name="address",
     identity="address and link; for IPv4 the prefix length too (the kernel keeps 10.0.0.1/24 and"
     " 10.0.0.1/16 side by side, but only one prefix length for an IPv6 address)",
-    fields=("prefix_length", "peer", "scope", "no_prefix_route", "duplicate"),
-    surplus=("duplicate",),  # seen where the kernel's check found another with that address
+    fields=("prefix_length", "peer", "scope", "no_prefix_route", "duplicate", "secondary"),
+    # Seen where the kernel's check found another with that address; and where it stands behind
+    # another of ours that was declared after it.
+    surplus=("duplicate", "secondary"),
     proof="the kernel tag IFA_PROTO; where the kernel has none (before 5.18), a claim",
     cleanup="deleted when tagged or claimed, re-read just before, and only if no other program's"
     " address or route would go with it",
@@ -96,9 +98,11 @@ def address(
     vrf: int = 0,
     exclusive: bool = False,
     allow_overlap: bool = False,
+    primary: bool = False,
 ) -> Artifact:
     """scope: "global", "link", "host"; derived from the address where not given. vrf: the table of
     the VRF that the link is in. exclusive, allow_overlap: what is declared about other addresses.
+    primary: it comes before others that are declared in its subnet.
     """
     fields: dict[str, Value] = {
         "address": str(interface.ip),
@@ -108,7 +112,12 @@ def address(
         "scope": scope or scope_of(interface.ip),
         "no_prefix_route": no_prefix_route,
     }
-    # Not compared: what `objection` needs to know.
-    standing = {"vrf": vrf, "exclusive": exclusive, "allow_overlap": allow_overlap}
+    # Not compared: what `objection` and the driver need to know.
+    standing = {
+        "vrf": vrf,
+        "exclusive": exclusive,
+        "allow_overlap": allow_overlap,
+        "primary": primary,
+    }
     fields.update((name, value) for name, value in standing.items() if value)
     return Artifact(address_key(interface, dev), fields)

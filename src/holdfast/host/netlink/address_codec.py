@@ -18,6 +18,11 @@ SECONDARY, TENTATIVE, PERMANENT, NO_PREFIX_ROUTE = 0x01, 0x40, 0x80, 0x200
 DAD_FAILED = 0x08
 TEMPORARY = SECONDARY  # of an IPv6 address: the kernel made it for privacy's sake
 
+# Keeps a link from having no IPv4 address for a moment, which would cost it every route over it.
+# Nobody has this one (RFC 7600). It is tagged as ours: should it be left behind, the next pass
+# deletes it.
+PLACEHOLDER = bytes((192, 0, 0, 8))
+
 _HEADER = struct.Struct("=BBBBI")
 _SCOPES = {"global": 0, "site": 200, "link": 253, "host": 254, "nowhere": 255}
 _SCOPE_NAMES = {number: name for name, number in _SCOPES.items()}
@@ -108,6 +113,17 @@ def encode(fields: Fields, index: int, tag: int) -> bytes:
         + attributes.u32(_IFA_FLAGS, flags)
         + attributes.u8(_IFA_PROTO, tag)
     )
+
+
+def placeholder(index: int, tag: int) -> bytes:
+    """The message that makes it: a source for nothing, without a route to its prefix."""
+    fields: Fields = {
+        "address": socket.inet_ntoa(PLACEHOLDER),
+        "prefix_length": 32,
+        "scope": "host",
+        "no_prefix_route": True,
+    }
+    return encode(fields, index, tag)
 
 
 def rebuild(seen: SeenAddress, fields: Fields, tag: int) -> bytes:

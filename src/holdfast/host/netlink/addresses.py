@@ -14,7 +14,7 @@ from holdfast.engine.driver import Coming, Failure, Result, Scope
 from holdfast.engine.kinds.address import ADDRESS, LOST
 from holdfast.engine.observed import Loss, Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host.netlink import address_codec, steps, tags
+from holdfast.host.netlink import address_codec, primaries, steps, tags
 from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_NEWADDR, SeenAddress
 from holdfast.host.netlink.address_losses import AddressLosses, LinkPlace, Losses
 from holdfast.host.netlink.address_read import AddressReader
@@ -67,6 +67,7 @@ class AddressDriver:
                 before = made if coming.verb is Verb.DELETE else ()
                 losses |= _lost_with(self._losses(everything, places, before), address, coming)
         lost = PrefixRoutes(self._sock, everything, places).lost(declared) if declared else ()
+        behind = self._displaced(scope, everything, places)
         sightings: dict[Key, list[Sighting]] = {}
         for address in everything:
             relevant = (
@@ -78,6 +79,9 @@ class AddressDriver:
             artifact = address.artifact
             if address.key in lost:
                 artifact = replace(artifact, fields={**artifact.fields, "no_prefix_route": LOST})
+            if address.key in behind:
+                said = {"secondary": behind[address.key]}
+                artifact = replace(artifact, fields={**artifact.fields, **said})
             tagged, protocol = self._is_tagged(address), address.protocol
             sightings.setdefault(address.key, []).append(
                 Sighting(
@@ -119,6 +123,17 @@ class AddressDriver:
         return steps.carry_out(
             operations, progress, step, lambda group: self._delete_together(group, leaving)
         )
+
+    def _displaced(
+        self, scope: Scope, everything: Sequence[SeenAddress], places: Mapping[int, LinkPlace]
+    ) -> Mapping[Key, str]:
+        kept = [(index, address_codec.PLACEHOLDER) for index in places]
+        return primaries.displaced(
+            scope, everything, lambda: self._losses(everything, places, kept), self._is_own
+        )
+
+    def _is_own(self, one: SeenAddress) -> bool:
+        return self._is_tagged(one) or one.key in self._claims
 
     def _losses(
         self,
@@ -198,8 +213,11 @@ class AddressDriver:
                 return steps.changed(operation, departures)
             problem = PrefixRoutes(self._sock, everything, places).put_back(seen)
             return steps.failed(operation, str(problem)) if problem else steps.done(operation)
-        if [change.field for change in operation.changes] == [ADDRESS.writer_field]:
+        changed = {change.field for change in operation.changes}
+        if changed == {ADDRESS.writer_field}:
             return self._retag(operation, artifact, seen)
+        if "secondary" in changed:
+            return self._put_first(operation, seen, everything, places)
         losses = self._losses(everything, places)
         body = address_codec.rebuild(seen, artifact.fields, self._tag)
         if not _must_go(seen, artifact.fields):
@@ -230,6 +248,26 @@ class AddressDriver:
         body = address_codec.rebuild(seen, artifact.fields, self._tag)
         error = steps.send(self._sock, RTM_NEWADDR, REPLACE, body)
         return steps.failed(operation, str(error)) if error else steps.done(operation)
+
+    def _put_first(
+        self,
+        operation: Operation,
+        seen: SeenAddress,
+        everything: Sequence[SeenAddress],
+        places: Mapping[int, LinkPlace],
+    ) -> Result:
+        departures = self._departures(operation, seen)
+        if departures:
+            return steps.changed(operation, departures)
+        group = primaries.in_subnet(seen, everything)
+        kept = [(seen.index, address_codec.PLACEHOLDER)]
+        losses = self._losses(everything, places, kept)
+        lost = [one for each in losses.of(group).values() for one in each]
+        strangers = [str(one.key) for one in group if not self._is_own(one)]
+        if lost or strangers:
+            said = "; ".join((*lost, *strangers))
+            return steps.failed(operation, f"would take what others made: {said}")
+        return primaries.put_first(self._sock, operation, seen, group, self._tag)
 
     def _refusal(
         self,

@@ -106,8 +106,9 @@ class _Taking:
                     found |= dict.fromkeys(body for body in over if routes.is_direct(body))
             if hit.sources:
                 found |= dict.fromkeys(self._from(version, hit.sources))
-        kept = [one for one in found if self._is_others_route(one, index_names)]
-        return _bounded(kept)
+        # First, as a million of them would take long to look at one by one.
+        kept, left_out = _bounded(list(found))
+        return [one for one in kept if self._is_others_route(one, index_names)], left_out
 
     def _over(self, version: int, index: int) -> Iterable[bytes]:
         header = bytes((FAMILY[version],)) + bytes(11) + attributes.u32(_RTA_OIF, index)

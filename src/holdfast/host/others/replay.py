@@ -18,6 +18,11 @@ class Indexes:
     before: Mapping[int, str]  # names
     today: Mapping[str, int]
 
+    @property
+    def names(self) -> dict[int, str]:
+        """Of now."""
+        return {index: name for name, index in self.today.items()}
+
     def now(self, packed: bytes) -> bytes:
         """The index of the link that has the name now. Raises Unmapped."""
         index = attributes.to_int(packed)

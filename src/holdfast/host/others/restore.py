@@ -110,23 +110,23 @@ class _Restoring:
         self._link_local(indexes)
 
     def _link_local(self, indexes: Indexes) -> None:
-        """A link that was made anew came up with the MAC that it had then, and has the link-local
-        address of that one."""
-        anew = {
-            indexes.today[link.name]: link.name
-            for link in map(links.decode, self._bodies(Kind.LINK))
-            if indexes.today.get(link.name, link.index) != link.index
-        }
+        """The kernel makes these of the MAC that a link has when it comes up: that was another one
+        for a link that was made anew, or for a bridge that had other ports then."""
+        now = [
+            address_codec.decode(body, indexes.names.get(attributes.to_int(body[4:8]), ""))
+            for body in dump_addresses(self.sock)
+        ]
+        there = {one.key: one for one in now}
         before = [one for one in map(self._seen, self.record.order) if _is_link_local(one)]
+        missing = [one for one in before if one.key not in there]
         wanted = {one.key for one in before}
-        for body in dump_addresses(self.sock) if anew else ():
-            index = attributes.to_int(body[4:8])
-            seen = address_codec.decode(body, anew.get(index, ""))
-            if index in anew and _is_link_local(seen) and seen.key not in wanted:
-                steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(seen))
-        for one in before:
-            if str(one.artifact.fields["dev"]) in anew.values():
-                self._make(one.key, "protocol kernel_ll", partial(self._add, one.body, indexes))
+        devs = {str(one.artifact.fields["dev"]) for one in missing}
+        for one in now:
+            strange = _is_link_local(one) and one.key not in wanted
+            if strange and str(one.artifact.fields["dev"]) in devs:
+                steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(one))
+        for one in missing:
+            self._make(one.key, "protocol kernel_ll", partial(self._add, one.body, indexes))
 
     def _add(self, body: bytes, indexes: Indexes) -> str | None:
         """None where it is there; else what is wrong, or "" where it was made."""
@@ -160,13 +160,20 @@ class _Restoring:
     def _lost_with(self, moving: Sequence[SeenAddress], reading: Reading) -> list[str]:
         again = unchanged(self.sock, self.record)
         losses = AddressLosses(
-            self.sock, *reading, self.record.tag, lambda key: self.ours(key) or key in again
+            self.sock,
+            *reading,
+            self.record.tag,
+            lambda key: self.ours(key) or key in again,
+            {(moving[0].index, address_codec.PLACEHOLDER)},
         )
         # All of them go before the first one comes again.
         return [lost for each in losses.of(moving).values() for lost in each]
 
     def _move(self, moving: Sequence[SeenAddress]) -> None:
         self.found.moved = True
+        # Without any IPv4 address, if only for a moment, a link loses every route over it.
+        placeholder = address_codec.placeholder(moving[0].index, self.record.tag)
+        held = moving[0].version == 4 and self._create(RTM_NEWADDR, placeholder) == ""
         for one in reversed(moving):
             steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(one))
         known = names.read_names(self.sock)
@@ -180,6 +187,8 @@ class _Restoring:
                 self.found.failed.append(f"{one.key}: {problem}")
             elif first is not None:
                 steps.send(self.sock, RTM_NEWADDR, REPLACE, message)
+        if held:
+            steps.send(self.sock, RTM_DELADDR, 0, placeholder)
 
     def nexthops(self) -> None:
         indexes = self._indexes()

@@ -18,6 +18,7 @@ Links = Mapping[str, Fields]  # by name
 
 # Below this the kernel drops IPv6 from a link.
 _IPV6_LEAST_MTU = 1280
+_CONF, _DISABLE = "net.ipv6.conf.", ".disable_ipv6"
 # Fields of a link whose change takes nothing along; with the others it may go down for a moment.
 _HARMLESS = frozenset({"alias", "stp", "learning", "vlan_filtering", "miimon"})
 
@@ -36,6 +37,7 @@ class Touched:
 
 def touched(plan: Plan, links: Links, addresses: Sequence[SeenAddress]) -> Touched:
     ended, falling, narrow, moved = _links(plan)
+    narrow |= _without_ipv6(plan, links)
     down = _with_uppers(ended | falling, links)
     without_ipv6 = _with_uppers(narrow, links)
     beside = _with_uppers(moved, links)
@@ -89,6 +91,16 @@ def _links(plan: Plan) -> tuple[set[str], set[str], set[str], set[str]]:
         elif fields - _HARMLESS:
             moved.add(key.name)
     return ended, falling, narrow, moved
+
+
+def _without_ipv6(plan: Plan, links: Links) -> set[str]:
+    """Links that a setting takes IPv6 from, or gives it back to."""
+    found: set[str] = set()
+    for _verb, key, _operation in _changes(plan):
+        if key.kind == "sysctl" and key.name.startswith(_CONF) and key.name.endswith(_DISABLE):
+            dev = key.name.removeprefix(_CONF).removesuffix(_DISABLE)
+            found |= links.keys() if dev == "all" else {dev}
+    return found
 
 
 def _is_narrow(operation: Operation) -> bool:

@@ -13,6 +13,10 @@ from holdfast.resources.site import LINK_KINDS, Site
 from holdfast.resources.values import interface_address
 
 _INTERFACE = "the interface the address stands on"
+_ADDRESS = (
+    "the address; of several in one subnet of an interface, packets are sent from the one that is"
+    " declared first"
+)
 _EXCLUSIVE = "no other address of this family may be on the interface, whoever put it there"
 _OVERLAP = (
     "let its prefix overlap one on another interface, declared or not; needs `allowOverlapReason`"
@@ -22,7 +26,7 @@ _REASON = "why the overlap is wanted"
 
 class IPv4StaticAddress(Spec):
     interface: str = required(reference(*LINK_KINDS), _INTERFACE)
-    address: IPv4Interface = required(interface_address(4), "the address")
+    address: IPv4Interface = required(interface_address(4), _ADDRESS)
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
     allow_overlap_reason: str | None = optional(text(), _REASON)
@@ -56,6 +60,7 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
         vrf=site.vrf_tables.get(dev, 0),
         exclusive=spec.exclusive,
         allow_overlap=spec.allow_overlap,
+        primary=site.is_primary(dev, spec.address),
     )
     yield Intent(resource.id, artifact, resource.place, requires=site.link_key(dev))
 
