@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.confirm import revert
 from holdfast.cli import apply, main
+from holdfast.host.host import LinuxHost
+from holdfast.host.netlink import steps
 from holdfast.host.others import reading
 from holdfast.host.others.restore import _Restoring
+from holdfast.paths import Paths
+from holdfast.state.ledger import Ledger
 from tests.child import in_child
 from tests.cli import confirm_scene as trials
 from tests.cli import others_scene as scene
@@ -157,6 +162,29 @@ def test_killed_while_it_is_put_back(holdfast: Holdfast, router: Namespace, step
     holdfast.ok("reconcile", "--once", str(holdfast.folder / "router.yaml"))
     assert not trials.waiting(holdfast.root)
     same(router, before)
+
+
+def test_a_revert_comes_to_an_end(
+    holdfast: Holdfast, router: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be brought back, whoever tries, is named after some attempts, and left."""
+    scene.make(router, "route add 10.99.0.0/16 via 192.0.2.254 proto static")
+    on_trial(holdfast, DOWN, WAN_ADDRESS, WAN6)
+    trials.kill(trials.keepers(holdfast.root))
+    monkeypatch.setattr(
+        LinuxHost, "apply", lambda _host, todo, _told: [steps.failed(op, "no") for op in todo]
+    )
+    tried = []
+    while trials.waiting(holdfast.root):
+        with Ledger.open(Paths(holdfast.root), command="test") as ledger:
+            done = revert.revert(Paths(holdfast.root), ledger, "to see it end")
+        assert done is not None
+        tried.append(done)
+    assert len(tried) == revert.MOST_TRIES + 1
+    assert [one.finished for one in tried] == [False] * revert.MOST_TRIES + [True]
+    said = tried[-1].told()
+    assert "link wan0: update failed" in said
+    assert "route 10.99.0.0/16: " in said
 
 
 def test_renumbered_and_nobody_there(holdfast: Holdfast, router: Namespace) -> None:
