@@ -24,7 +24,7 @@ from holdfast.host.others.record import Kind, Record
 from holdfast.host.others.touched import Touched, touched
 
 # More than any program but a routing daemon makes, and those bring theirs back by themselves. As
-# many take about 10 MB of the ledger, and are there again within a second.
+# many take a few megabytes of the ledger while a trial waits, and seconds to make again.
 MOST_ROUTES = 100_000
 
 _RTM_GETROUTE = 26
