@@ -122,6 +122,7 @@ def _read_alone(monkeypatch: pytest.MonkeyPatch, told: Callable[[], None]) -> No
     monkeypatch.setattr(Configuration, "read", counted)
 
 
+@pytest.mark.usefixtures("files_are_whole")
 def test_never_two_passes_at_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Reconciler.full
     under_way: list[int] = []

@@ -94,12 +94,16 @@ class Lockouts:
     _because_of: str = ""
     _reason: str = ""
 
+    def _is_refused(self, router: Router) -> bool:
+        """The same files read again are another router."""
+        return self._refused is not None and self._refused.files == router.files
+
     def cut(self, plan: Plan, router: Router, facts: Facts, root: str) -> str:
         """Why a plan would cut off any of those who are logged in now."""
         for said in sorted(logged_in()):
             came_in = operator(said)
             if came_in is None:
-                if router is self._refused and said == self._because_of:
+                if self._is_refused(router) and said == self._because_of:
                     return self._reason
                 continue
             reason = cut(plan, router, facts, root, came_in)
