@@ -34,8 +34,19 @@ def apply(*resources: tuple[str, str, str], root: str = "/") -> str:
             f"      metadata: {{name: {name}}}\n      spec: {spec}\n"
         )
     _ROUTER.write_text(text)
+    # Another installation needs a network namespace of its own.
+    elsewhere = [] if root == "/" else ["unshare", "--net"]
     done = subprocess.run(
-        [COMMAND, "--root", root, "apply", str(_ROUTER), "--yes", "--allow-mass-delete"],
+        [
+            *elsewhere,
+            COMMAND,
+            "--root",
+            root,
+            "apply",
+            str(_ROUTER),
+            "--yes",
+            "--allow-mass-delete",
+        ],
         capture_output=True,
         text=True,
         check=False,
