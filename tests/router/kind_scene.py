@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from tests.namespace import Namespace, private_namespaces
 from tests.resources.surroundings import INTERFACES, everything_known, surrounded
 from tests.resources.test_reference import SECRETS
 from tests.safety import snapshot
-from tests.safety.router import Watched
+from tests.safety.router import Watched, links_of_gateways
 
 TAG = 72
 EXAMPLE = "example"
@@ -254,7 +254,8 @@ def _stage(folder: Path, paths: Paths, document: Mapping[str, Any]) -> Stage:
     path = folder / "router.yaml"
     path.write_text(json.dumps(document) + "\n")
     router = load_router(path)
-    desired = compile_router(router, everything_known(router), str(paths.root))
+    known = replace(everything_known(router), on_link=links_of_gateways(router).on_link)
+    desired = compile_router(router, known, str(paths.root))
     return Stage(router, desired)
 
 

@@ -20,10 +20,13 @@ from pathlib import Path
 from holdfast.engine.intent import Desired
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
+from holdfast.host.facts.on_link import read_on_link
 from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
+from holdfast.resources.facts import NOTHING_KNOWN, Facts
+from holdfast.resources.questions import gateways
 from holdfast.resources.router import Router, load_router
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
@@ -68,11 +71,24 @@ def document(resources: Mapping[str, str]) -> str:
 
 @cache
 def load(text: str) -> tuple[Router, Desired]:
+    """With no facts known."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "router.yaml")
         path.write_text(text)
         router = load_router(path)
     return router, compile_router(router)
+
+
+def links_of_gateways(router: Router) -> Facts:
+    """By the kernel, of those that nothing declared tells."""
+    asked = gateways(router)
+    if not asked:
+        return NOTHING_KNOWN
+    sock = NetlinkSocket()
+    try:
+        return Facts(on_link=read_on_link(sock, asked))
+    finally:
+        sock.close()
 
 
 @dataclass(slots=True)
@@ -82,6 +98,7 @@ class Watched:
     ledger: Callable[[Ledger], Ledger] = lambda ledger: ledger
     sock: Callable[[], NetlinkSocket] = NetlinkSocket
     before: Callable[[], object] = lambda: None  # after it was planned, before it is carried out
+    facts: Callable[[Router], Facts] = links_of_gateways
 
 
 @dataclass(slots=True)
@@ -95,6 +112,9 @@ class Scene:
         """One pass, recorded as the command does it."""
         watched = watched or Watched()
         router, desired = load(document(resources))
+        facts = watched.facts(router)
+        if facts is not NOTHING_KNOWN:
+            desired = compile_router(router, facts)
         with (
             Ledger.open(self.paths, command="test") as opened,
             LinuxHost(self.paths, TAG, watched.sock()) as host,

@@ -17,6 +17,7 @@ from holdfast.errors import DriverError, LedgerError
 from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
+from holdfast.resources.facts import NOTHING_KNOWN
 from holdfast.state.ledger import Ledger
 from tests.safety import router
 from tests.safety.faults import (
@@ -31,7 +32,6 @@ from tests.safety.faults import (
     LostAtOnce,
     Meanwhile,
     dump,
-    get,
     write,
 )
 from tests.safety.kill_cases import CASES, FULL, Case
@@ -149,11 +149,12 @@ def test_a_gateway_that_could_not_be_asked_for_is_not_unreachable(scene: Scene) 
     resources = {"RouteList/few": "{gateway: 10.99.0.254, routes: [10.1.0.0/16, 10.2.0.0/16]}"}
     assert scene.apply(resources).converged
     before = scene.look()
-    report = scene.apply(resources, Watched(sock=Disturbance(get(26), Lost(), FOREVER).socket))
-    assert [(kind, "answer was lost" in why) for kind, why in report.after.unknown] == [
-        ("route", True)
-    ]
-    assert scene.look() == before
+    report = scene.apply(resources, Watched(facts=lambda _router: NOTHING_KNOWN))
+    (pending,) = report.after.pending
+    assert pending.reason.startswith("waits for the link of gateway 10.99.0.254")
+    assert not report.converged
+    assert not report.results
+    assert scene.look() == before, "what is there stays"
     _makes_good(scene, resources)
 
 
@@ -347,8 +348,8 @@ def _command(
     path = scene.paths.root / "router.yaml"
     path.write_text(router.document(resources))
 
-    def host(paths: Paths, tag: int) -> LinuxHost:
-        return LinuxHost(paths, tag, disturbed.socket())
+    def host(paths: Paths, tag: int, **more: Any) -> LinuxHost:
+        return LinuxHost(paths, tag, disturbed.socket(), **more)
 
     monkeypatch.setattr(run, "LinuxHost", host)
     asked = run.Request(scene.paths, path, "test", "json", False, False, False, False, False, 0.0)
