@@ -23,12 +23,13 @@ from holdfast.engine.reconcile import Pass
 from holdfast.errors import ConfigError
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.resources.compile import compile_router
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests.firewall.home import CLIENT, ISP, ROUTER, WAN
 from tests.firewall.operator_scene import BEHIND, Scene, Session, scene
 from tests.namespace import Namespace
-from tests.safety.router import TAG, document, load
+from tests.safety.router import TAG, document, links_of_gateways, load
 
 OWN = "198.51.100.9"
 LINKS = {"Interface/wan": "{ifname: wan0}", "Interface/lan": "{ifname: lan0}"}
@@ -132,13 +133,15 @@ class Router:
         self, resources: Resources, session: Session | None = None
     ) -> tuple[Plan, Loss | None]:
         """What was done, and what was said of a session before."""
-        router, desired = load(document(resources))
+        router, _ = load(document(resources))
+        desired = compile_router(router, links_of_gateways(router))
         said: list[tuple[Plan, Loss | None]] = []
         with (
             Ledger.open(self._paths, command="test") as ledger,
             LinuxHost(self._paths, TAG) as host,
         ):
-            work = Pass(desired, host, ledger, Policy(host.epoch, allow_mass_delete=True))
+            policy = Policy(host.epoch, allow_mass_delete=True, allow_side_effects=True)
+            work = Pass(desired, host, ledger, policy)
 
             def approve(plan: Plan) -> None:
                 found = None

@@ -86,5 +86,12 @@ def make(driver: LinkDriver, artifact: Artifact, nonce: str = NONCE) -> None:
     assert result.failures == ()
 
 
+def needs_bridge_vlans(driver: LinkDriver) -> None:
+    """A bridge that knows none can be made all the same, as long as none are asked of it."""
+    probe = link("vlans0", {"type": "bridge", "vlan_filtering": True})
+    make(driver, probe)
+    Namespace().ip("link del vlans0")
+
+
 def first(kind: str, **more: Value) -> Artifact:
     return link("made0", {"type": kind, **DECLARED[kind][0], **more})

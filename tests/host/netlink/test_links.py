@@ -26,7 +26,14 @@ from tests.host.netlink.drive import (
     succeed,
     update,
 )
-from tests.host.netlink.link_cases import DECLARED, MAC, NONCE, first, make
+from tests.host.netlink.link_cases import (
+    DECLARED,
+    MAC,
+    NONCE,
+    first,
+    make,
+    needs_bridge_vlans,
+)
 from tests.namespace import Namespace
 
 CASES = [(kind, fields) for kind, cases in DECLARED.items() for fields in cases]
@@ -183,6 +190,8 @@ def test_drift_is_repaired_and_nothing_else_is_touched(
     if kind != "ip6tnl":
         common["mac"] = MAC
     artifact = first(kind, **{**common, field: before})
+    if field == "vlan_filtering":
+        needs_bridge_vlans(driver)
     make(driver, artifact, nonce="")
     drifted = look(driver, artifact).artifact
     wanted = link("made0", {**artifact.fields, field: after})
