@@ -38,7 +38,7 @@ MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 # Not the tables of the IPv6 routes: their gateways would then be looked for there, and not found.
 RULES = ((4, 100, (100, 1000)), (4, 101, (100, 1000)), (6, 100, (2000, 2001)))
 FILES = ("/etc/one", "/etc/two")
-WAYS = ("one", "two", "two-anywhere", "nic1", "hf0", "near", "ecmp", "ecmp-links", "blackhole",
+WAYS = ("one", "two", "nic1", "hf0", "near", "ecmp", "ecmp-links", "blackhole",
         "prohibit", "one-source", "one-mtu")  # fmt: skip
 
 _pick = st.sampled_from
@@ -60,7 +60,9 @@ declarations: st.SearchStrategy[str] = st.one_of(
             "link hf0 bridge", "link hf0 bridge lan", "link hf1 vxlan 10", "link hf1 vxlan 11",
             "link hf2 macvlan bridge", "link hf2 macvlan private", "absent hf0", "absent hf1",
             "absent hf2", "nic nic0 mtu 1400", "nic nic0 mtu 1500", "nic nic1 master hf0",
-            "nic nic1 master ", "sysctl 0", "sysctl 1", "hostname one", "hostname two",
+            "nic nic1 master ", "nic nic1 mtu 1200", "nic nic1 mtu 1400", "nic nic1 down",
+            "nic nic1 mac 02:00:00:00:00:55", "sysctl 0", "sysctl 1", "hostname one",
+            "hostname two",
         ]
     ),
     _line("address", _pick(ADDRESSES), _pick(LINKS), _pick(["", "noprefixroute"])),
@@ -106,6 +108,10 @@ def _intent(kind: str, words: list[str]) -> Intent:
             return Intent(f"link/{name}", link(name, {}), "router.yaml:1:1", Action.DELETE)
         case "nic", [name, "mtu", mtu]:
             return _ensure(link(name, {"mtu": int(mtu), "up": True}), creates=False)
+        case "nic", [name, "down"]:
+            return _ensure(link(name, {"up": False}), creates=False)
+        case "nic", [name, "mac", mac]:
+            return _ensure(link(name, {"mac": mac, "up": True}), creates=False)
         case "nic", [name, "master", master]:
             needed = [Key("link", master)] if master else []
             return _ensure(link(name, {"master": master}), *needed, creates=False)
@@ -137,8 +143,6 @@ def nexthops(version: int, way: str) -> tuple[Nexthop, ...]:
     match way:
         case "two":
             return (Nexthop(two, "nic0"),)
-        case "two-anywhere":
-            return (Nexthop(two),)
         case "nic1" | "hf0":
             return (Nexthop("", way),)
         case "near":

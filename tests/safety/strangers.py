@@ -22,8 +22,8 @@ from tests.safety.desires import (
     SOURCES,
     TABLES,
 )
+from tests.safety.ground import Ground
 from tests.safety.snapshot import Item
-from tests.safety.world import World
 
 Commands = tuple[int, tuple[str, ...]]  # version, lines
 
@@ -130,6 +130,20 @@ def links(draw: st.DrawFn) -> Commands:
                 ("link set nic1 nomaster",),
                 ("link set hf0 group 7",),
                 ("link set hf0 mtu 1450",),
+                ("link set nic0 down",),
+                ("link set nic0 up",),
+                ("link set nic1 down",),
+                ("link set nic1 up",),
+                ("link set hf0 down",),
+                ("link set far0 down",),
+                ("link set far0 up",),
+                ("link set far1 down",),
+                ("link set far1 up",),
+                ("link set nic0 mtu 1400",),
+                ("link set nic1 mtu 1200",),
+                ("link set nic1 mtu 1500",),
+                ("link set nic1 address 02:00:00:00:00:77",),
+                ("link set hf0 address 02:00:00:00:00:78",),
             ]
         )
     )
@@ -204,7 +218,7 @@ SHADOWED = ("route4", "leg6")
 _UNICAST = 1
 
 
-def shadow(world: World, what: str, number: int) -> None:
+def shadow(world: Ground, what: str, number: int) -> None:
     """Put the like of something that is there beside it, or another leg to it."""
     there = world.look()[what]
     if not there:
@@ -231,7 +245,7 @@ def _leg_words(leg: tuple[str, str, int, int]) -> str:
     return words + " onlink" if onlink else words
 
 
-def remove(world: World, what: str, number: int) -> None:
+def remove(world: Ground, what: str, number: int) -> None:
     """Take away something that is there, ours or theirs; not the ground of the test."""
     there = [item for item in world.look()[what] if not _is_ground(item)]
     if not there:

@@ -6,21 +6,17 @@ and a second pass has nothing to do. `make soak` takes HOLDFAST_SOAK_STEPS steps
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from tests.safety import strangers
+from tests.safety import steps, strangers
 from tests.safety.desires import FILES, Declared, declarations, declare, desired
 from tests.safety.verdict import check
 from tests.safety.world import World
 
 STEPS = 4000
 _EXAMPLE = 50
-_taken = 0
 
 
 class Interleaving(RuleBasedStateMachine):
@@ -34,7 +30,7 @@ class Interleaving(RuleBasedStateMachine):
 
     @rule(action=strangers.actions)
     def others(self, action: strangers.Commands) -> None:
-        _count()
+        steps.count()
         version, lines = action
         self.world.others(*lines, version=version)
 
@@ -42,7 +38,7 @@ class Interleaving(RuleBasedStateMachine):
     @rule(number=st.integers(0, 20), way=st.integers(0, 7))
     def others_at_ours(self, number: int, way: int) -> None:
         """Others do something to what is declared, or put theirs in its place."""
-        _count()
+        steps.count()
         self._strike(number, way)
         self.reconcile()
 
@@ -52,7 +48,7 @@ class Interleaving(RuleBasedStateMachine):
     )
     def others_at_ours_during_a_pass(self, number: int, way: int, lines: list[str]) -> None:
         """Between what was planned and what is done. The next pass finds out."""
-        _count()
+        steps.count()
         for line in lines:
             declare(self.declared, line)
         self.world.reconcile(desired(self.declared), lambda: self._strike(-number, way))
@@ -65,37 +61,37 @@ class Interleaving(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 50), what=st.sampled_from(strangers.SHADOWED))
     def others_shadow(self, what: str, number: int) -> None:
-        _count()
+        steps.count()
         strangers.shadow(self.world, what, number)
 
     @rule(number=st.integers(0, 50), what=st.sampled_from(strangers.REMOVABLE))
     def others_remove(self, what: str, number: int) -> None:
-        _count()
+        steps.count()
         strangers.remove(self.world, what, number)
         self.reconcile()
 
     @rule(path=st.sampled_from(FILES), content=st.sampled_from([b"a\n", b"c\n", None]))
     def others_write(self, path: str, content: bytes | None) -> None:
-        _count()
+        steps.count()
         self.world.others_write(path, content)
 
     @rule(lines=st.lists(declarations, min_size=1, max_size=4))
     def declare(self, lines: list[str]) -> None:
-        _count()
+        steps.count()
         for line in lines:
             declare(self.declared, line)
         self.reconcile()
 
     @rule(name=st.sampled_from(["hf0", "hf1", "hf2"]))
     def end_a_link(self, name: str) -> None:
-        _count()
+        steps.count()
         declare(self.declared, f"absent {name}")
         self.reconcile()
 
     @precondition(lambda self: self.declared)
     @rule(number=st.integers(0, 20))
     def withdraw(self, number: int) -> None:
-        _count()
+        steps.count()
         slots = list(self.declared)
         del self.declared[slots[number % len(slots)]]
         self.reconcile()
@@ -103,63 +99,46 @@ class Interleaving(RuleBasedStateMachine):
     @precondition(lambda self: len(self.declared) > 4)
     @rule()
     def withdraw_all(self) -> None:
-        _count()
+        steps.count()
         self.declared.clear()
         self.reconcile()
 
     @rule()
     def disk_fills_up(self) -> None:
-        _count()
+        steps.count()
         self.world.fill_disk()
 
     @rule(room=st.booleans())
     def another_process(self, room: bool) -> None:
         """That has the ledger as the one before left it, on the disk or not."""
-        _count()
+        steps.count()
         if room:
             self.world.free_disk()
         else:
             self.world.restart()
         self.reconcile()
 
+    @rule(lines=st.lists(declarations, max_size=2))
+    def another_installation(self, lines: list[str]) -> None:
+        steps.count()
+        wanted = dict(self.declared)
+        for line in lines:
+            declare(wanted, line)
+        plan = self.world.plan_elsewhere(desired(wanted))
+        changes = any(operation.verb.changes_host for operation in plan.operations)
+        assert plan.refusal or not changes, "it would change what is held by another"
+
     def reconcile(self) -> None:
         config = desired(self.declared)
         check(self.world, config, self.world.reconcile(config))
 
 
-def _count() -> None:
-    global _taken
-    _taken += 1
-
-
-def _run(steps: int, *phases: Phase, derandomize: bool) -> None:
-    """Examples are of at most so many steps, so that the count is looked at."""
-    before = _taken
-    while _taken - before < steps:
-        run_state_machine_as_test(
-            Interleaving,
-            settings=settings(
-                max_examples=max(2, (steps - _taken + before) // _EXAMPLE),
-                stateful_step_count=_EXAMPLE,
-                deadline=None,
-                derandomize=derandomize,
-                suppress_health_check=list(HealthCheck),
-                phases=phases,
-                print_blob=True,
-                report_multiple_bugs=False,
-            ),
-        )
-
-
 def test_ours_and_others_interleave() -> None:
-    _run(STEPS, Phase.generate, derandomize=True)  # the same steps each time
+    steps.run(Interleaving, STEPS, example=_EXAMPLE)
 
 
 @pytest.mark.soak
-def test_ours_and_others_interleave_for_long() -> None:
-    _run(
-        int(os.environ.get("HOLDFAST_SOAK_STEPS", "50000")),
-        Phase.generate,
-        Phase.shrink,
-        derandomize=False,
-    )
+def test_ours_and_others_interleave_for_long(capsys: pytest.CaptureFixture[str]) -> None:
+    steps.soak(Interleaving, steps.SOAK, example=_EXAMPLE)
+    with capsys.disabled():
+        print(f"\n{steps.taken()} steps, nothing found")
