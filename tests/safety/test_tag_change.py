@@ -202,3 +202,30 @@ def test_by_a_daemon(wire: Namespace, one: Holdfast) -> None:
         until(lambda: tagged(wire, 98) == before, "repaired under the new tag")
         until(lambda: known_tags(one) == (98,), "the old one is forgotten")
         assert daemon.end() == 0
+
+
+def test_a_number_that_others_use_already(one: Holdfast, wire: Namespace) -> None:
+    """What carries it would be taken for ours, and deleted as nothing declares it."""
+    path = write(one, RESOURCES, 72)
+    one.ok("apply", str(path), "--yes")
+    wire.ip("route add 10.186.0.0/16 via 192.0.2.18 proto 133")
+    wire.ip("-6 route add 2001:db8:77::/48 dev wan0 proto 133")
+    wire.ip("rule add priority 300 from 198.51.100.4 lookup 5 protocol 133")
+
+    def theirs() -> list[str]:
+        return [wire.ip(f"{family} route show proto 133") for family in ("-4", "-6")]
+
+    before = theirs()
+    write(one, RESOURCES, 133)
+    for words in (("--yes",), ("--yes", "--allow-mass-delete")):
+        refused = one.run("apply", str(path), *words)
+        assert refused.code == 4
+        assert "ownership.tag changes to 133, which " in refused.err
+        assert "and 2 more of others' carry already" in refused.err
+    assert theirs() == before
+    assert "from 198.51.100.4 lookup 5 proto 133" in wire.ip("rule show")
+    wire.ip("rule del priority 300")
+    wire.ip("route del 10.186.0.0/16")
+    wire.ip("-6 route del 2001:db8:77::/48")
+    one.ok("apply", str(path), "--yes")
+    assert "10.1.0.0/16" in wire.ip("route show proto 133")

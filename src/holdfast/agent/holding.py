@@ -27,6 +27,7 @@ from holdfast.engine.reconcile import Report
 from holdfast.errors import Refused
 from holdfast.host import namespace_holder
 from holdfast.host.namespace_holder import Busy, Hold, Holder, Unguarded
+from holdfast.host.netlink.tags import tag_text
 from holdfast.paths import Paths
 from holdfast.resources.moments import format_moment
 from holdfast.state import installation
@@ -42,6 +43,7 @@ class Standing:
     holder: Holder | None  # who does; None: nobody
     recovered: bool  # whether tags are proof here
     former: frozenset[int]  # tags of before that objects of ours may carry still
+    new_tag: str = ""  # the one of now, where this ledger never gave it before
     unguarded: str = ""  # why nobody can hold it
 
     @property
@@ -67,7 +69,7 @@ class Standing:
         }
 
     def policy(self, given: Policy) -> Policy:
-        return replace(given, held_by=self.held_by, recovered=self.recovered)
+        return replace(given, held_by=self.held_by, recovered=self.recovered, new_tag=self.new_tag)
 
 
 def look(paths: Paths, ledger: Ledger, tag: int, epoch: str) -> Standing:
@@ -84,9 +86,10 @@ def look(paths: Paths, ledger: Ledger, tag: int, epoch: str) -> Standing:
         return Standing(me, holder, False, frozenset())
     own = installation.own_namespace(ledger)
     if own is not None and own.epoch == epoch:
-        return Standing(me, holder, True, frozenset(own.tags) - {tag}, unguarded)
+        new_tag = "" if tag in own.tags else tag_text(tag, tag)
+        return Standing(me, holder, True, frozenset(own.tags) - {tag}, new_tag, unguarded)
     recovered = not identity and _has_history(ledger, epoch)
-    return Standing(me, holder, recovered, frozenset(), unguarded)
+    return Standing(me, holder, recovered, frozenset(), unguarded=unguarded)
 
 
 def _has_history(ledger: Ledger, epoch: str) -> bool:

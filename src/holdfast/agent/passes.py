@@ -117,7 +117,7 @@ class Reconciler:
                 if refusal:
                     raise Refused(refusal)
                 recovered = holding.take(self._hold, ledger, standing, plan)
-                work.policy = replace(work.policy, recovered=recovered)
+                work.policy = replace(work.policy, recovered=recovered, new_tag="")
                 work.generation = self._begin(ledger, router)
 
             self._ground = None

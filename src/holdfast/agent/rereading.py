@@ -27,10 +27,12 @@ class Rereading:
 
     def take(self) -> bool:
         """Whether it is to be read by the pass that begins."""
-        due = self.due
-        if due:
+        if self.due:
             self._at = math.inf
-        return due
+            return True
+        # This pass took the wakeup for it along.
+        self.later(self._at - asyncio.get_running_loop().time())
+        return False
 
     def now(self, cause: str) -> None:
         self.mark()

@@ -258,7 +258,7 @@ class AgreedPass:
                 self._check(plan)
                 latched(ledger, router, lift=request.asked_for)
                 recovered = holding.take(held, ledger, standing, plan)
-                work.policy = replace(work.policy, recovered=recovered)
+                work.policy = replace(work.policy, recovered=recovered, new_tag="")
                 self.generation = work.generation = ledger.begin_generation(router.files)
 
             try:

@@ -78,6 +78,9 @@ class ArtifactKind:
     # What the router is without once no artifact is left of which this says the same: "the
     # firewall", "IPv4 on lan0". Empty for what others can do without.
     vital: Callable[[Artifact], str] = lambda _artifact: ""
+    # What an object is for, wherever it stands. One that nothing declares stays while another that
+    # is declared for the same waits: a NIC that was renamed keeps its addresses.
+    purpose: Callable[[Fields], object] = lambda _fields: None
     bulk: BulkKind | None = None
 
     @property

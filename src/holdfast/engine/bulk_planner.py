@@ -15,7 +15,7 @@ from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.extras import Extras
 from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.observed import BulkSighting, Sighting
-from holdfast.engine.plan import Held, Operation, Orphan, Risk, Verb
+from holdfast.engine.plan import AWAITED, Held, Operation, Orphan, Risk, Verb
 
 
 def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -> None:
@@ -253,7 +253,7 @@ def _orphans(
         if stays:
             kept, reason = (
                 replace(batch, keys=sorted(stays)),
-                "kept: what shall take its place waits",
+                AWAITED,
             )
             draft.orphans.append(Orphan(kept, (), False, reason, proof))
             batch = replace(batch, keys=[key for key in batch.keys if key not in stays])

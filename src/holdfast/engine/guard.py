@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.engine import vital
-from holdfast.engine.artifact import Artifact
+from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Operation, Verb
@@ -27,6 +27,18 @@ def stray(elsewhere: Sequence[Claim]) -> str:
         "this ledger belongs to another network namespace of this boot, where it claims"
         f" {example}{more}; go there, or use another --root here. If that namespace is gone for"
         " good: holdfast forget --other-namespaces"
+    )
+
+
+def tag_in_use(tag: str, others: Sequence[Key]) -> str:
+    """Why a tag that was never given before is not given: what carries it would be taken for ours,
+    and deleted as nobody declares it. Empty where nothing does."""
+    if not others:
+        return ""
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return (
+        f"ownership.tag changes to {tag.rpartition(' ')[2]}, which {others[0]}{more} of others'"
+        " carry already; choose a number that no other program uses"
     )
 
 

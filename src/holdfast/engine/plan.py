@@ -34,6 +34,7 @@ _PAST = {
     Verb.FORGET: "forgotten",
 }
 
+AWAITED = "kept: what shall take its place waits"
 SET_BACK = "no longer declared: set back to what it was before"
 
 

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from holdfast.dataclass import replace
-from holdfast.engine import bulk_planner, decide, diff, ownership, unrecovered
+from holdfast.engine import bulk_planner, decide, diff, guard, ownership, unrecovered
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.draft import Draft, Wanted
@@ -32,7 +32,7 @@ from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import depths, rank
-from holdfast.engine.plan import Held, Orphan, Plan
+from holdfast.engine.plan import AWAITED, Held, Orphan, Plan
 from holdfast.engine.policy import Policy
 
 ELSEWHERE = "kept: claimed in another network namespace of this boot"
@@ -64,7 +64,11 @@ def plan(desired: Desired, observed: Observed, claims: Mapping[Key, Claim], poli
         if claim.key not in wanted:
             artifact = Artifact(claim.key, claim.fields)
             draft.orphans.append(Orphan(artifact, claim.owners, removed=False, reason=ELSEWHERE))
-    return draft.finish(desired)
+    made = draft.finish(desired)
+    if policy.new_tag and not made.refusal:
+        taken = tuple(unrecovered.carrying(policy.new_tag, observed, claims, policy.epoch))
+        return replace(made, refusal=guard.tag_in_use(policy.new_tag, taken))
+    return made
 
 
 def _merge(intents: Sequence[Intent | BulkIntent], draft: Draft) -> dict[Key, Wanted]:
@@ -195,6 +199,7 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
     observed = draft.observed
     bulk_names = {name for name, kind in KINDS.items() if kind.bulk}
     unseen = (key for key in draft.claims if key not in observed.sightings)
+    waiting = {_purpose(wanted[key].intent.artifact) for key in draft.missing if key in wanted}
     for key in chain(observed.sightings, unseen):
         if key in wanted or observed.why_unknown(key) or key.kind in bulk_names:
             continue
@@ -203,11 +208,18 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
         ours, _ = ownership.split(kind, observed.sightings.get(key, ()), claim, draft.policy.epoch)
         owners = claim.owners if claim is not None else ()
         for sighting, proof in ours:
-            decide.orphan(sighting, kind, proof, owners, draft)
+            if kind.purpose(sighting.artifact.fields) and _purpose(sighting.artifact) in waiting:
+                draft.orphans.append(Orphan(sighting.artifact, owners, False, AWAITED, proof))
+            else:
+                decide.orphan(sighting, kind, proof, owners, draft)
         if claim is not None and not ours:
             decide.forget(
                 claim, _why_forget(claim, bool(observed.sightings.get(key)), draft), draft
             )
+
+
+def _purpose(artifact: Artifact) -> tuple[str, object]:
+    return artifact.key.kind, KINDS[artifact.key.kind].purpose(artifact.fields)
 
 
 def _why_forget(claim: Claim, seen: bool, draft: Draft) -> str:

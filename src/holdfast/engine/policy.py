@@ -29,3 +29,5 @@ class Policy:
     held_by: str = ""  # which other installation has this network namespace, and what to do
     # Whether this namespace is known to be this installation's, so that a tag in it is proof.
     recovered: bool = True
+    # The tag that this ledger gives for the first time ("protocol 72"): what carries it is others'.
+    new_tag: str = ""

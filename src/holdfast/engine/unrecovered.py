@@ -27,6 +27,21 @@ def marked(observed: Observed, claims: Mapping[Key, Claim], epoch: str) -> tuple
     return (*_singles(observed, claims, epoch), *_batches(observed, claims))
 
 
+def carrying(
+    tag: str, observed: Observed, claims: Mapping[Key, Claim], epoch: str
+) -> Iterator[Key]:
+    """What carries a tag of the kernel's, and no claim of ours is on."""
+    for one in marked(observed, claims, epoch):
+        if isinstance(one.subject, Artifact):
+            if one.mark == tag:
+                yield one.subject.key
+            continue
+        seen = observed.bulk[one.subject.kind.name]
+        for key in one.subject.keys:
+            if seen.single(one.subject.template, key).tag == tag:
+                yield one.subject.artifact(key).key
+
+
 def without_tags(observed: Observed) -> Observed:
     """The same as it looks to somebody to whom a tag proves nothing."""
     sightings = {key: tuple(map(_untagged, several)) for key, several in observed.sightings.items()}

@@ -69,6 +69,7 @@ ADDRESS = ArtifactKind(
     matches=matches,
     objection=objection,
     vital=vital,
+    purpose=lambda fields: fields.get("address"),
     tells_its_maker=True,
 )
 

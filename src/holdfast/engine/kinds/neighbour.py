@@ -14,6 +14,7 @@ NEIGHBOUR = ArtifactKind(
     proof="the kernel tag NDA_PROTOCOL; where the kernel has none, a claim",
     cleanup="deleted when tagged or claimed, re-read just before",
     deletes_orphans=True,
+    purpose=lambda fields: fields.get("address"),
     writer_field="protocol",
     after=("link",),
     tells_its_maker=True,
