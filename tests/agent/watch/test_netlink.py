@@ -192,7 +192,7 @@ from holdfast.paths import Paths
 first = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 first.bind((0, 0))
 key = pack_key(bytes((198, 51, 100, 0)), 24)
-routes = batch(template(4, nexthops=(Nexthop("192.0.2.2"),)), [key])
+routes = batch(template(4, nexthops=(Nexthop("192.0.2.2", "lan0"),)), [key])
 with LinuxHost(Paths(), 72) as host:
     host.apply([Operation(Verb.CREATE, routes, ("x",), "")], lambda _done: None)
     sys.stdin.read()
