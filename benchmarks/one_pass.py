@@ -22,7 +22,6 @@ from pathlib import Path
 from benchmarks.routes import CONFIG
 from holdfast.cli import main as command_line
 
-
 _libc = ctypes.CDLL(None, use_errno=True)
 _NEW_NETWORK = 0x40000000
 
