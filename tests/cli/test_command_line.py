@@ -124,7 +124,7 @@ def test_what_is_no_configuration(holdfast: Holdfast, text: str) -> None:
 
 def test_a_file_that_cannot_be_read(holdfast: Holdfast) -> None:
     assert "No such file or directory" in holdfast.run("plan", "missing.yaml").err
-    assert "Is a directory" in holdfast.run("plan", ".").err
+    assert "it is not a regular file, but a directory" in holdfast.run("plan", ".").err
     assert holdfast.run("apply", ".", "--yes").code == 3
 
 
