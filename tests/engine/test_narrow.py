@@ -197,6 +197,16 @@ def test_what_it_leaves_to_a_full_pass() -> None:
     assert not narrow.too_much(Plan((Operation(Verb.CREATE, gone, (), "missing"),)))
 
 
+def test_what_was_forgotten_is_not_left_to_do() -> None:
+    """Else the next narrow pass, of whatever, tells of it once more."""
+    gone = Artifact(Key("address", "192.0.2.2/24 dev wan0"), {})
+    last = Plan((Operation(Verb.FORGET, gone, (), "already gone"),))
+    elsewhere = narrow.touch({Key("sysctl", "net.0")})
+    assert narrow.joined(last, Plan(()), elsewhere).operations == ()
+    made = Operation(Verb.CREATE, Artifact(Key("sysctl", "net.0"), {}), (), "missing")
+    assert narrow.joined(last, Plan((made,)), elsewhere).operations == (made,)
+
+
 @pytest.mark.parametrize("name", case_files.names())
 def test_cases_of_the_planner(name: str) -> None:
     """Each kind of a case by itself, while nothing else is to be done in it."""

@@ -206,6 +206,7 @@ def _speaks_against(key: Key, many: Sequence[Sighting], claims: Mapping[Key, Cla
 
 def joined(last: Plan, fresh: Plan, touched: Touched) -> Plan:
     """What is left to do, by the last look at everything and a later one at what was touched."""
+    last = _without_forgotten(last)
     # Batches have no key to tell them by: what is held without one comes from whichever look saw
     # them last.
     bulk = any(KINDS[kind].bulk for kind in touched.kinds)
@@ -234,6 +235,14 @@ def joined(last: Plan, fresh: Plan, touched: Touched) -> Plan:
         pending=_held(last.pending, fresh.pending, touched, bulk),
         blocked=_held(last.blocked, fresh.blocked, touched, bulk),
     )
+
+
+def _without_forgotten(plan: Plan) -> Plan:
+    """The pass that made this plan has forgotten those claims: they are not left to do."""
+    if not any(op.verb is Verb.FORGET for op in plan.operations):
+        return plan
+    left = tuple(op for op in plan.operations if op.verb is not Verb.FORGET)
+    return replace(plan, operations=left)
 
 
 def _telling(plan: Plan, touched: Touched, bulk: bool) -> tuple[object, ...]:
