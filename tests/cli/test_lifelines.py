@@ -241,7 +241,7 @@ def test_what_answers_again_takes_nothing_back(
     asked = trial(holdfast, [Lifeline("gateway", 4)])
     silent = iter(["no answer"] * 3)
 
-    async def ask(_line: Lifeline, _tag: int) -> str:
+    async def ask(_line: Lifeline, _tag: int, _watched: float) -> str:
         return next(silent, "")
 
     monkeypatch.setattr(lifelines, "_ask", ask)

@@ -9,24 +9,16 @@ import struct
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from holdfast.dataclass import dataclass
-
 # Of the thread: the list is that of its network namespace.
 _LISTS = {4: Path("/proc/thread-self/net/tcp"), 6: Path("/proc/thread-self/net/tcp6")}
 _ESTABLISHED = "01"
 
-
-@dataclass(frozen=True, slots=True)
-class TcpState:
-    unacknowledged: int  # bytes that were sent, or wait to be
-    retransmissions: int  # of the same, since the other end was last heard from
-
-
 End = tuple[IPv4Address | IPv6Address, int]
 
 
-def state_of(local: End, remote: End) -> TcpState | None:
-    """None: there is no such connection."""
+def retransmissions(local: End, remote: End) -> int | None:
+    """How often the same was sent again since the other end was last heard from; None where there
+    is no such connection."""
     mapped = [(IPv6Address(f"::ffff:{a}"), p) for a, p in (local, remote) if a.version == 4]
     for ends in ([local, remote], mapped):  # sshd may listen to both families on one socket
         if ends:
@@ -36,7 +28,7 @@ def state_of(local: End, remote: End) -> TcpState | None:
     return None
 
 
-def _find(version: int, wanted: list[str]) -> TcpState | None:
+def _find(version: int, wanted: list[str]) -> int | None:
     try:
         lines = _LISTS[version].read_text().splitlines()
     except OSError:
@@ -44,7 +36,7 @@ def _find(version: int, wanted: list[str]) -> TcpState | None:
     for line in lines:
         words = line.split()
         if words[1:4] == [*wanted, _ESTABLISHED]:
-            return TcpState(int(words[4].partition(":")[0], 16), int(words[6], 16))
+            return int(words[6], 16)
     return None
 
 

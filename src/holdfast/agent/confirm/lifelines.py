@@ -86,7 +86,7 @@ def working(lines: Iterable[Lifeline], tag: int) -> list[Lifeline]:
 
     async def ask() -> list[Lifeline]:
         asked = list(lines)
-        said = await asyncio.gather(*(_ask(line, tag) for line in asked))
+        said = await asyncio.gather(*(_ask(line, tag, watched=0) for line in asked))
         return [line for line, problem in zip(asked, said, strict=True) if not problem]
 
     return asyncio.run(ask())
@@ -98,7 +98,7 @@ async def failing(lines: Sequence[Lifeline], tag: int, grace: float = GRACE_S) -
     end = loop.time() + grace
     left = list(lines)
     while True:
-        said = await asyncio.gather(*(_ask(line, tag) for line in left))
+        said = await asyncio.gather(*(_ask(line, tag, _TIMEOUT_S) for line in left))
         silent = [(line, why) for line, why in zip(left, said, strict=True) if why]
         if not silent or loop.time() >= end:
             return [f"{line}: {why}" for line, why in silent]
@@ -120,15 +120,15 @@ def from_plain(said: object) -> list[Lifeline]:
     return [Lifeline(*one) for one in said] if isinstance(said, list) else []
 
 
-async def _ask(line: Lifeline, tag: int) -> str:
-    """What is wrong; empty where nothing is."""
+async def _ask(line: Lifeline, tag: int, watched: float) -> str:
+    """What is wrong; empty where nothing is. watched: how long a session is looked at."""
     try:
         if line.kind == "gateway":
             return await _gateway(line.family, tag)
         if line.kind == "operator":
             return await _way(line)
         if line.kind == "session":
-            return await _session(line)
+            return await _session(line, watched)
         kind = "tcp" if line.port else "ping"
         source = ip_address(line.local) if line.local else None
         target = Target(kind, ip_address(line.address), port=line.port, source=source)
@@ -189,18 +189,20 @@ def _way_back(line: Lifeline) -> tuple[str, str]:
     return "", told
 
 
-async def _session(line: Lifeline) -> str:
-    """What was sent on it and is not acknowledged is sent again, for as long as nothing comes."""
+async def _session(line: Lifeline, watched: float) -> str:
+    """What was sent on it and is not acknowledged is sent again, for as long as nothing comes.
+
+    That nothing waits to be acknowledged says nothing: it may be that nothing was sent yet."""
     ours = ip_address(line.local), line.port
     theirs = ip_address(line.address), line.far_port
     loop = asyncio.get_running_loop()
-    end = loop.time() + _TIMEOUT_S
+    end = loop.time() + watched
     while True:
-        state = await asyncio.to_thread(tcp_connections.state_of, ours, theirs)
-        if state is None:
+        again = await asyncio.to_thread(tcp_connections.retransmissions, ours, theirs)
+        if again is None:
             return "there is no such connection"
-        if state.retransmissions:
-            return f"sent {state.retransmissions + 1} times, and not acknowledged"
-        if not state.unacknowledged or loop.time() >= end:
+        if again:
+            return f"sent {again + 1} times, and not acknowledged"
+        if loop.time() >= end:
             return ""
         await asyncio.sleep(_LOOK_S)
