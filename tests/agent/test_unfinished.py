@@ -38,7 +38,7 @@ class Clocks:
         self.path = path
         self.passed = 0.0
         self.off = 0.0
-        self.start = path.stat().st_ctime
+        self.start = path.stat().st_ctime_ns / 1e9
 
     def wall(self) -> float:
         return self.start + self.passed + self.off

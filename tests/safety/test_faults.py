@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -36,6 +37,7 @@ from tests.safety.faults import (
 )
 from tests.safety.kill_cases import CASES, FULL, Case
 from tests.safety.router import Scene, Watched
+from tests.safety.snapshot import Item
 
 # How each is asked for, and the kind of artifact it tells of.
 DUMPS = {
@@ -236,17 +238,35 @@ def test_a_nic_vanishes_in_the_middle(stage: int, scene: Scene) -> None:
     _makes_good(scene, NIC)
 
 
+RENAMED = "link set nic1 down\nlink set nic1 name was1\nlink set was1 up\n"
+
+
+def _ours_on(scene: Scene, link: str) -> Counter[Item]:
+    found = scene.look()
+    return Counter({one: found[one] for one in found if one.protocol == 72 and link in one.where})
+
+
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_nic_is_renamed_in_the_middle(stage: int, scene: Scene) -> None:
-    rename = "link set nic1 down\nlink set nic1 name was1\nlink set was1 up\n"
-    report = scene.apply(NIC, _meanwhile(stage, lambda: router.ip(rename)))
+    """What was made on it while it had its name stays while what is declared for that name waits:
+    without it the router could not be reached, for a name."""
+    report = scene.apply(NIC, _meanwhile(stage, lambda: router.ip(RENAMED)))
     assert report.after.pending
     _only_ours_is_new(scene, gone=("nic1",))
-    # What was made on it while it had its name is ours wherever it is now, and declared nowhere.
-    assert scene.apply(NIC).converged
-    assert not [item for item in scene.look() if item.protocol == 72 and "was1" in item.where]
+    carried = _ours_on(scene, "was1")
+    again = scene.apply(NIC)
+    assert again.converged and not again.results
+    assert _ours_on(scene, "was1") == carried
     router.ip("link set was1 down\nlink set was1 name nic1\nlink set nic1 up\n")
     _makes_good(scene, NIC)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_nic_is_renamed_and_no_longer_declared(stage: int, scene: Scene) -> None:
+    """It is ours wherever it is now, and nothing waits for its name: it goes."""
+    scene.apply(NIC, _meanwhile(stage, lambda: router.ip(RENAMED)))
+    _makes_good(scene, {"Interface/other": "{ifname: nic0}"})
+    assert not _ours_on(scene, "was1")
 
 
 @pytest.mark.parametrize("stage", STAGES)
