@@ -41,7 +41,7 @@ test-host: $(DEV) bytecode packages-test ## the host lane: everything, on the ma
 
 .PHONY: test-uml
 test-uml: $(DEV) bytecode packages-test ## the uml lane: tests marked uml, under user-mode Linux
-	@UML_TIMEOUT=2400 tools/uml-run $(PYTEST) $(call MARKED,uml) $(OR_LACKING)
+	@UML_TIMEOUT=3600 tools/uml-run $(PYTEST) $(call MARKED,uml) $(OR_LACKING)
 
 .PHONY: test-systemd
 test-systemd: $(DEV) bytecode packages-test ## the systemd lane: tests marked systemd, where PID 1 is systemd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -16,10 +17,10 @@ from holdfast.agent.watch.watch import Watch
 from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.kinds.dropin import dropin
 from holdfast.engine.kinds.service import service
-from holdfast.host.services.unit_signals import place_of
+from holdfast.host.services.unit_signals import UnitSignals, place_of
 from holdfast.paths import Paths
 from tests import lanes
-from tests.agent.watch.listening import TAG, Heard, run, write
+from tests.agent.watch.listening import LONG, TAG, Heard, run, write
 from tests.host.services.stage import Stage, stage, unit, until
 from tests.namespace import Namespace
 
@@ -144,14 +145,28 @@ def test_connection_that_is_lost(machine: Stage, monkeypatch: pytest.MonkeyPatch
     from holdfast.agent.watch import services as watched
     from holdfast.host.services import dbus
 
+    connections: list[UnitSignals] = []
+
+    def connected() -> UnitSignals:
+        connections.append(UnitSignals())
+        return connections[-1]
+
     monkeypatch.setattr(watched, "AGAIN_S", 0.1)
+    monkeypatch.setattr(watched, "UnitSignals", connected)
     monkeypatch.setattr(dbus, "SYSTEM_BUS", "/nowhere")
+
+    async def are_made(number: int) -> None:
+        async with asyncio.timeout(LONG):
+            while len(connections) < number:
+                await asyncio.sleep(0.01)
 
     async def test() -> None:
         machine.apply(ONE)
         async with watching(machine.root) as heard:
+            await are_made(1)
             systemctl("daemon-reexec")
             await heard.of("service")  # the connection is over
+            await are_made(2)
             await heard.of("service")  # there is another one
             heard.hints.clear()
             systemctl("stop", "holdfast-one.service")
