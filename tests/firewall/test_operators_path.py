@@ -123,6 +123,11 @@ NOT_ANY_MORE: dict[str, tuple[str, dict[str, str], str]] = {
         {"Sysctl/s": '{key: net.ipv6.conf.wan0.disable_ipv6, value: "1"}'},
         "update sysctl net.ipv6.conf.wan0.disable_ipv6",
     ),
+    "no IPv6 on any link": (
+        BEHIND6,
+        {"Sysctl/s": '{key: net.ipv6.conf.all.disable_ipv6, value: "1"}'},
+        "update sysctl net.ipv6.conf.all.disable_ipv6",
+    ),
 }
 
 

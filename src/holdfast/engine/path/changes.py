@@ -10,7 +10,14 @@ from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.kinds import route as routes
 from holdfast.engine.kinds.route import Nexthop
 from holdfast.engine.path.lookup import Packet, look_up
-from holdfast.engine.path.network import IPAddress, Network, Route, Rule, rule_of
+from holdfast.engine.path.network import (
+    IPAddress,
+    Network,
+    Route,
+    Rule,
+    disable_ipv6,
+    rule_of,
+)
 from holdfast.engine.plan import Operation, Verb
 
 _REMOVES = (Verb.DELETE, Verb.REPLACE)
@@ -88,13 +95,18 @@ def carry_out(network: Network, operation: Operation, addresses: Iterable[IPAddr
             _change_neighbour(network, operation.verb, _fields(operation))
         case "sysctl":
             if operation.verb in _MAKES:
-                key = _key(operation).name
-                network.sysctls[key] = str(_fields(operation)["value"]).strip()
+                _set(network, _key(operation).name, str(_fields(operation)["value"]).strip())
         case "wireguard":
             fields = _fields(operation) if operation.verb in _MAKES else {}
             network.tunnels[_key(operation).name] = fields
         case "link":
             _change_link(network, operation, _artifact(operation))
+
+
+def _set(network: Network, name: str, value: str) -> None:
+    network.sysctls[name] = value
+    if name == disable_ipv6("all"):  # the kernel sets that of each link along with it
+        network.sysctls.update((disable_ipv6(dev), value) for dev in network.links)
 
 
 def _change_route(network: Network, operation: Operation, artifact: Artifact) -> None:
