@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
+
 from holdfast.agent.fights import Fight, Fights, Undoing
 from holdfast.agent.watch.hint import Writer
 from holdfast.engine.artifact import Key
@@ -96,6 +98,35 @@ def test_what_went_with_its_link_was_undone_by_nobody() -> None:
     assert fights.went_with("it", [link])
 
 
+def test_one_change_of_a_link_explains_one_loss() -> None:
+    """Links change at each start: whoever deletes something later is not the link."""
+    fights, link = Fights(lambda low, high: (low + high) / 2), Key("link", "lan0")
+    fights.link_changed(link, 5.0)
+    assert fights.went_with("it", [link])
+    assert fights.went_with("another", [link])
+    assert not fights.went_with("it", [link])
+    fights.link_changed(link, 7.0)
+    assert fights.went_with("it", [link])
+
+
+@pytest.mark.parametrize(
+    ("writers", "named"),
+    [
+        ([Writer(7, "python3", "bash (process 3)"), Writer(7, "python3")], "python3 (process 7)"),
+        ([Writer(7, "nft", "bash (process 3)"), Writer(8, "nft")], "nft of bash (process 3)"),
+        ([Writer(7, "nft", "bash (process 3)"), Writer(8)], "nft of bash (process 3)"),
+        ([Writer(7, "nft", "bash (process 3)"), None], "nft of bash (process 3)"),
+        ([Writer(7, "nft"), Writer(8, "ip")], "ip"),
+        ([Writer(7, "nft"), Writer(8, "nft")], "nft"),
+        ([None, None], "another program"),
+    ],
+)
+def test_who_fights(writers: list[Writer | None], named: str) -> None:
+    """A process that stays is told by its number, a command that comes anew by who runs it."""
+    first, then = (replace(UNDOING, writer=writer) for writer in writers)
+    assert then.after(first).habitual == named
+
+
 def test_named_within_ten_seconds_and_backed_off_from() -> None:
     for every in (0.001, 0.1, 0.7, 1.0, 1.7, 1.9, 2.0, 2.2, 2.4, 2.5, 2.9):
         ring = Ring()
@@ -110,7 +141,7 @@ def test_named_within_ten_seconds_and_backed_off_from() -> None:
         assert min(gaps) >= 2.0
         assert max(gaps) <= 75.0
         assert len(ring.told) == 1
-        assert "undoer deletes it again and again" in str(ring.fights.standing()[0])
+        assert "undoer (process 7) deletes it again and again" in str(ring.fights.standing()[0])
 
 
 def test_one_that_comes_back_every_quarter_of_a_minute() -> None:

@@ -85,6 +85,25 @@ def test_what_protects_comes_back_at_once_whoever_flushes_it(
         assert daemon.end() == 0
 
 
+def test_a_fight_that_the_kernel_names_nobody_for(file: Path, root: Path, netns: Namespace) -> None:
+    """It does not say who deletes an IPv6 address; that the link changed once is no reason."""
+    with serve(root, file) as daemon:
+        until(lambda: ready(netns), "the first pass")
+        netns.ip("link set lan0 down")
+        netns.ip("link set lan0 up")
+        until(lambda: ready(netns), daemon.said())
+        for _ in range(100):
+            netns.ip("-6 addr del 2001:db8:1::1/64 dev lan0")
+            until(lambda: "2001:db8:1::1" in netns.ip("-6 addr show dev lan0"), daemon.said())
+            if events(root, "fight"):
+                break
+            time.sleep(0.5)
+        (fight,) = events(root, "fight")
+        assert fight.subject == "address 2001:db8:1::1 dev lan0"
+        assert "another program deletes it again and again" in fight.message
+        assert daemon.end() == 0
+
+
 def test_a_fighter_with_two_sockets_that_takes_his_time(
     file: Path, root: Path, netns: Namespace
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
 
 from holdfast.agent.watch.hint import Writer
 from holdfast.dataclass import dataclass, field, replace
@@ -46,6 +47,7 @@ class Undoing:
     how: str  # "deletes it", "sets mtu to 1400"
     writer: Writer | None = None  # None: nobody knows
     vital: str = ""  # what the router is without, without it
+    same_process: bool = False  # as the time before
 
     @property
     def who(self) -> str:
@@ -56,12 +58,23 @@ class Undoing:
         """Without the number of a process that is another one each time."""
         if self.writer is None or not self.writer.name:
             return "another program"
+        if self.same_process:
+            return f"{self.writer.name} (process {self.writer.pid})"
         return f"{self.writer.name} of {self.writer.of}" if self.writer.of else self.writer.name
 
     def after(self, other: Undoing) -> Undoing:
-        """A command that was gone before it could be asked is taken for the one before it."""
-        nameless = self.writer is None or not self.writer.name
-        return replace(self, writer=other.writer) if nameless and other.writer else self
+        """A command that was gone before it could be asked is taken for the one before it, and so
+        is who ran it."""
+        writer, known = self.writer, other.writer
+        if known is None:
+            return self
+        if writer is None or not writer.name:
+            return replace(self, writer=known)
+        if writer.pid and writer.pid == known.pid:
+            return replace(self, same_process=True)
+        if writer.name == known.name and not writer.of:
+            return replace(self, writer=writer._replace(of=known.of))
+        return self
 
 
 @dataclass(slots=True)
@@ -117,24 +130,29 @@ class Fights:
     quiet: float = _QUIET_S
     _streaks: dict[Hashable, _Streak] = field(default_factory=dict)
     _links: dict[Key, float] = field(default_factory=dict)  # when each changed last
+    _explained: dict[Hashable, float] = field(default_factory=dict)  # by a change of that moment
 
     def link_changed(self, link: Key, now: float) -> None:
-        if len(self._links) >= _MOST:
-            del self._links[next(iter(self._links))]
+        _make_room(self._links)
         self._links[link] = now
 
     def went_with(self, name: Hashable, links: Iterable[Key]) -> bool:
-        """Did one of these links, which it stands on, change since it was last put back?"""
+        """Did one of these links, which it stands on, change since it was last put back? One change
+        explains one loss: who deletes it again later is somebody."""
         streak = self._streaks.get(name)
         since = streak.repaired if streak is not None else 0.0
-        return any(self._links.get(link, -1.0) >= since for link in links)
+        changed = max((self._links.get(link, -1.0) for link in links), default=-1.0)
+        if changed < since or self._explained.get(name) == changed:
+            return False
+        _make_room(self._explained)
+        self._explained[name] = changed
+        return True
 
     def undone(self, name: Hashable, undoing: Undoing, now: float) -> Fight | None:
         """Somebody undid it. A fight, where that makes it one."""
         streak = self._streaks.get(name)
         if streak is None:
-            if len(self._streaks) >= _MOST:
-                del self._streaks[next(iter(self._streaks))]
+            _make_room(self._streaks)
             streak = self._streaks[name] = _Streak(undoing)
         if streak.undone:
             return None  # the same as before: it was not repaired yet
@@ -218,3 +236,9 @@ class Fights:
             return
         streak.spacing = min(spacing, _LONGEST_S)
         streak.due = now + streak.spacing * self.jitter(1 - _JITTER, 1 + _JITTER)
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    """The oldest is forgotten."""
+    if len(kept) >= _MOST:
+        del kept[next(iter(kept))]
