@@ -131,6 +131,36 @@ def test_nothing_of_the_good_one_vanishes(file: Path, root: Path, netns: Namespa
         assert netns.ip("route show").count("via 192.0.2.25") == 5 + 2 * len(WAYS)
 
 
+def test_who_appends_with_pauses_is_waited_for(file: Path, root: Path, netns: Namespace) -> None:
+    """A resource is valid before its last line is there, and says something else."""
+    lines = (
+        "    - apiVersion: net.holdfast.dev/v1alpha1",
+        "      kind: IPv4Route",
+        "      metadata: {name: slow}",
+        "      spec:",
+        "        interface: wan",
+        "        gateway: 192.0.2.254",
+        "        destination: 10.77.0.0/16",
+        "        metric: 7",
+    )
+    with (
+        running(root, file) as daemon,
+        TemporaryFile("w+") as out,
+        subprocess.Popen(["stdbuf", "-oL", "ip", "monitor", "route"], stdout=out) as monitor,
+    ):
+        for line in lines:
+            with file.open("a") as stream:
+                stream.write(f"{line}\n")
+            time.sleep(0.6)
+        _routed(netns, "10.77.0.0/16")
+        monitor.terminate()
+        monitor.wait()
+        out.seek(0)
+        told = [line for line in out if line.startswith("10.77.0.0/16")]
+        assert told and all("metric 7" in line for line in told), told
+        assert daemon.end() == 0
+
+
 def test_a_slow_writer_does_not_take_the_firewall_down(file: Path, root: Path) -> None:
     """What was written so far is quiet, valid and smaller: the guard weighs what would go."""
     text = document(GOOD)

@@ -75,6 +75,29 @@ def test_a_clock_that_is_wrong(path: Path, off: float) -> None:
     assert clocks.age(unfinished) == pytest.approx(1)
 
 
+def test_who_appends_with_pauses_is_waited_for(path: Path) -> None:
+    """Three times as long as he paused; a pause of minutes is one between two edits."""
+    clocks = Clocks(path)
+    unfinished = clocks.unfinished()
+
+    def missing_after(pause: float, text: str = "a\n", mode: str = "a") -> float:
+        clocks.passed += pause
+        with path.open(mode) as stream:
+            stream.write(text)
+        clocks.off = path.stat().st_ctime - clocks.start - clocks.passed
+        found = unfinished.youngest([path])
+        assert found is not None
+        return found.missing(QUIET_S)
+
+    unfinished.youngest([path])
+    assert missing_after(0.4) == pytest.approx(1.2, abs=0.01)
+    assert missing_after(0.9) == pytest.approx(2.7, abs=0.01)
+    assert missing_after(0.1) == pytest.approx(2.7, abs=0.01), "it may happen again"
+    assert missing_after(100) == pytest.approx(QUIET_S, abs=0.01)
+    assert missing_after(0.2, "another\nwhole\none\n", "w") == pytest.approx(0.6, abs=0.01)
+    assert missing_after(0.2, "b\n", "w") == pytest.approx(QUIET_S, abs=0.01), "none was appended"
+
+
 def test_what_came_by_a_rename_is_whole(path: Path) -> None:
     clocks = Clocks(path)
     unfinished = clocks.unfinished()

@@ -15,6 +15,7 @@ from holdfast.engine.driver import Result
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.kinds.link import LINK
+from holdfast.engine.kinds.service import SERVICE
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
 from holdfast.state import journal
@@ -245,9 +246,12 @@ def _named(subject: Artifact | Batch) -> Iterator[tuple[Name, str]]:
 
 def _vital(operation: Operation) -> str:
     """What the router is without meanwhile. An address that is there and of no use is another's as
-    well, as like as not (a duplicate): to put that back again and again helps nobody."""
+    well, as like as not (a duplicate): to put that back again and again helps nobody. Nor does it
+    to start a program that ends by itself."""
     is_there = operation.verb is not Verb.CREATE
-    return "" if is_there and operation.kind == ADDRESS.name else vital.of(operation)
+    if operation.kind == SERVICE.name or (is_there and operation.kind == ADDRESS.name):
+        return ""
+    return vital.of(operation)
 
 
 def _links(operation: Operation) -> frozenset[Key]:

@@ -2,7 +2,8 @@
 
 Half of a configuration is often a valid one, which declares half of the router. A file is taken
 when nobody has it open for writing and it was left alone for a moment: who appends line by line
-opens it for each. One that was renamed into place is whole as it comes.
+opens it for each. How long a moment is depends on how long the writer paused before. One that was
+renamed into place is whole as it comes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from holdfast.dataclass import dataclass, field
 QUIET_S = 0.25
 # The same where something would be deleted for it: slow writers pause, and what is gone is missed.
 QUIET_BEFORE_DELETES_S = 1.0
+# Who appended a piece after a pause may do so again: it must have been quiet for so many of them.
+_PAUSES = 3
+# One that lasted longer was between two edits.
+_LONGEST_PAUSE_S = 1.5
 # A writer who takes longer is told of.
 TOLD_AFTER_S = 5.0
 # How often a file is looked at that somebody has open; that it was closed is told as well.
@@ -60,16 +65,33 @@ class Youngest:
     age: float  # seconds since; without end where it came whole
     at: float  # when that was so, by the clock that is never set
     opened: bool = False  # somebody has it open for writing
+    pause: float = 0.0  # the longest between two pieces that were appended to it
 
     def missing(self, quiet: float) -> float:
         """How long to wait until it has been quiet for so long; 0 where it has been."""
         if self.opened:
             return _OPEN_AGAIN_S
-        return max(0.0, quiet - self.age)
+        return max(0.0, quiet - self.age, _PAUSES * self.pause - self.age)
 
     @property
     def doubt(self) -> str:
         return f"{self.path} is open for writing, so it may not be whole" if self.opened else ""
+
+
+class _Seen(NamedTuple):
+    version: Version
+    since: float
+    pause: float = 0.0
+
+    def then(self, found: Version, now: float) -> _Seen:
+        """After another look at the file."""
+        if found == self.version:
+            return self
+        before, pause = self.version, now - self.since
+        appended = found.inode == before.inode and found.size > before.size
+        if not appended or pause > _LONGEST_PAUSE_S:
+            return _Seen(found, now)
+        return _Seen(found, now, max(self.pause, pause))
 
 
 @dataclass(slots=True)
@@ -78,7 +100,7 @@ class Unfinished:
 
     clock: Callable[[], float] = time.monotonic
     wall: Callable[[], float] = time.time
-    _seen: dict[Path, tuple[Version, float]] = field(default_factory=dict)  # and since when
+    _seen: dict[Path, _Seen] = field(default_factory=dict)
     _whole: dict[Path, Version] = field(default_factory=dict)
 
     def came_whole(self, path: Path) -> None:
@@ -97,15 +119,13 @@ class Unfinished:
         if found is None:
             return None
         now = self.clock()
-        known, since = self._seen.get(path, (None, now))
-        if known != found:
-            since = now
-            self._seen[path] = (found, now)
+        known = self._seen.get(path)
+        seen = self._seen[path] = known.then(found, now) if known else _Seen(found, now)
         # By the other clock it may be known to be older; where that was set back, it is not.
-        age = max(now - since, self.wall() - found.changed)
+        age = max(now - seen.since, self.wall() - found.changed)
         if self._whole.get(path) == found:
             age = math.inf
-        return Youngest(path, age, now, is_open_for_writing(path))
+        return Youngest(path, age, now, is_open_for_writing(path), seen.pause)
 
 
 def doubt(paths: Iterable[Path]) -> str:

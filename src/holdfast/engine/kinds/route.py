@@ -224,11 +224,13 @@ def _without_dev(nexthop: str) -> str:
 
 
 def vital(artifact: Artifact) -> str:
-    """A default route, in whichever table; but one that drops what it gets leads nowhere."""
+    """A default route; but one that drops what it gets leads nowhere. Those of other tables are for
+    what rules lead there, and none of them stands in for the one of the main table."""
     fields = artifact.fields
     if fields.get("destination") not in DEFAULTS or fields.get("type") != "unicast":
         return ""
-    return f"the IPv{6 if ':' in str(fields['destination']) else 4} way out"
+    name = f"the IPv{6 if ':' in str(fields['destination']) else 4} way out"
+    return name if fields.get("table") == MAIN_TABLE else f"{name} by other tables"
 
 
 ROUTE = ArtifactKind(

@@ -4,12 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from holdfast.dataclass import asdict, dataclass
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
 
 PREFIX = "holdfast-"
+
+_DHCP_CLIENT = re.compile(r"dhcpcd([46])-(.+)")
+_PPPOE_SESSION = "pppoe-"
+
+
+def dhcp_client(family: int, ifname: str) -> str:
+    """The name of the service that leases are taken by."""
+    return f"dhcpcd{family}-{ifname}"
+
+
+def pppoe_session(name: str) -> str:
+    return f"{_PPPOE_SESSION}{name}"
+
+
+def vital(artifact: Artifact) -> str:
+    """The addresses and the way out that come from a provider go with what fetches them."""
+    name = artifact.key.name
+    client = _DHCP_CLIENT.fullmatch(name)
+    if client is not None:
+        return f"IPv{client[1]} on {client[2]}"  # as an address of that link says it
+    if name.startswith(_PPPOE_SESSION):
+        return f"the PPPoE session {name.removeprefix(_PPPOE_SESSION)}"
+    return ""
+
 
 SERVICE = ArtifactKind(
     name="service",
@@ -24,6 +49,7 @@ SERVICE = ArtifactKind(
     pins=("mark",),
     after=("link", "address", "file", "block", "sysctl"),
     survives_reboot=True,
+    vital=vital,
     tells_its_maker=True,
 )
 

@@ -15,7 +15,7 @@ from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.intent import Intent, Waiting
 from holdfast.engine.kinds.file import file
-from holdfast.engine.kinds.service import Unit, service
+from holdfast.engine.kinds.service import Unit, dhcp_client, service
 from holdfast.resources.facts import GONE, LinkAddress
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
@@ -91,7 +91,7 @@ class _Client:
 
     @property
     def name(self) -> str:
-        return f"dhcpcd{self.family}-{self.ifname}"
+        return dhcp_client(self.family, self.ifname)
 
     @property
     def delegation(self) -> Resource | None:

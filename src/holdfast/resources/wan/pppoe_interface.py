@@ -10,7 +10,7 @@ from holdfast.engine.artifact import Key
 from holdfast.engine.intent import Action, Intent
 from holdfast.engine.kinds.file import file
 from holdfast.engine.kinds.link import link
-from holdfast.engine.kinds.service import Unit, service
+from holdfast.engine.kinds.service import Unit, pppoe_session, service
 from holdfast.resources import secret_file
 from holdfast.resources.resource import Content, Fault, Folder, Kind, Resource
 from holdfast.resources.shape import (
@@ -202,7 +202,7 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     hook = file(HOOK, script.encode(), 0o755)
     yield Intent(resource.id, hook, resource.place)
     unit = Unit(
-        f"pppoe-{resource.name}",
+        pppoe_session(resource.name),
         f"PPPoE session {resource.name} over {site.ifname(spec.interface)}",
         _argv(path, site),
         config=str(artifact.fields["sha256"]),
