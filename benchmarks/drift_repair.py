@@ -30,8 +30,9 @@ _TOLD = ("route", "rule", "address", "nft")
 _WAIT_S = 10.0
 # Nothing told for so long: the repair is over. Short, since a row that lasts is taken for a fight.
 _QUIET_S = 0.01
-# Between rows: two of them are about the same table, and two about the same file.
-_APART_S = 3.5
+# Between rows: two of them are about the same table, and two about the same file. Who comes back
+# within seven seconds goes on with what he did before, and is named for it.
+_APART_S = 7.5
 
 
 def _by_events(netns: Namespace, tampering: Tampering) -> float:
