@@ -51,6 +51,14 @@ def test_not_permitted() -> None:
             os.seteuid(before)
 
 
+def test_too_large_to_be_one() -> None:
+    """Nothing of it is looked at: a small router would be busy with it for minutes."""
+    with pytest.raises(ConfigError) as caught:
+        parse(SourceFile("r.yaml", b"#" * ((32 << 20) + 1)))
+    (problem,) = caught.value.problems
+    assert str(problem).startswith("r.yaml: it is larger than 32 MiB; many routes belong in")
+
+
 def test_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "router.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())

@@ -97,7 +97,15 @@ def decode(file: SourceFile) -> str:
         raise ConfigError([problem]) from None
 
 
+# YAML takes a second for each two megabytes, in which a router that is small may run out of memory;
+# 200 000 resources are about as large. Lists of routes are read as text, and may be larger.
+LARGEST = 32 << 20
+
+
 def parse(file: SourceFile, expected: str = "a Router document") -> Document:
+    if len(file.content) > LARGEST:
+        message = f"it is larger than {LARGEST >> 20} MiB; many routes belong in a RouteList's file"
+        raise ConfigError([Problem(file.path, "", message)])
     text = decode(file)
     construction = Construction()
     try:
