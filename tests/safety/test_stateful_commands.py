@@ -119,7 +119,7 @@ class Commands(RuleBasedStateMachine):
             version, lines = action
             self.world.others(*lines, version=version)
             since = self.world.theirs(self.world.look())
-            self.world.end_trial("rollback")
+            self.world.end_trial("rollback", meanwhile=True)
             self.world.keeps(theirs, since)
 
     def begin_trial(self, few: list[Change], allowed: bool, way: str) -> bool:
