@@ -60,9 +60,12 @@ def file(root: Path) -> Path:
     return root / "etc/router.yaml"
 
 
+def routes(netns: Namespace) -> set[str]:
+    return {one["dst"] for one in netns.ip_json("route show proto 72")}
+
+
 def whole(netns: Namespace, *more: str) -> bool:
     """All of ROUTER is there."""
-    routes = {one["dst"] for one in netns.ip_json("route show proto 72")}
     addresses = {
         address["local"]
         for link in netns.ip_json("-4 addr show")
@@ -72,7 +75,7 @@ def whole(netns: Namespace, *more: str) -> bool:
     rules = [one for one in netns.ip_json("rule show") if one["priority"] == 1000]
     tables = netns.run("nft", "list", "tables")
     return (
-        routes == {"10.9.0.0/16", *more}
+        routes(netns) == {"10.9.0.0/16", *more}
         and addresses == {"192.0.2.1", "10.1.0.1"}
         and len(rules) == 1
         and "holdfast" in tables
@@ -158,15 +161,21 @@ def test_a_start_on_a_read_only_disk(netns: Namespace, holdfast: Holdfast, disk:
     foreign_is_there(netns)
 
 
-def test_a_first_start_on_a_read_only_disk(
-    netns: Namespace, holdfast: Holdfast, disk: Disk
-) -> None:
-    disk.read_only()
+@pytest.mark.parametrize("how", ["read-only", "full"])
+def test_a_first_start(netns: Namespace, holdfast: Holdfast, disk: Disk, how: str) -> None:
+    """What it made meanwhile is its own later: it is changed and deleted by the file."""
+    (disk.read_only if how == "read-only" else disk.fill)()
     with serve(holdfast.root, file(holdfast.root)) as daemon:
         until(lambda: whole(netns), daemon.said())
         until(lambda: nothing_to_do(holdfast), daemon.said())
-        disk.writable()
+        (disk.writable if how == "read-only" else disk.free)()
         written(holdfast)
+        assert nothing_to_do(holdfast)
+        declare(holdfast.root, ROUTER | {"IPv4Route/one": MORE["IPv4Route/two"]})
+        until(lambda: routes(netns) == {"10.8.0.0/16"}, daemon.said())
+        assert "the mark of a Holdfast" not in daemon.said()
+        told = holdfast.run("status", str(file(holdfast.root)), "-o", "json").json
+        assert told["troubles"] == []
     foreign_is_there(netns)
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from holdfast.config.part import Part
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import working_copy
+from holdfast.state import database, installation, working_copy
+from holdfast.state.confirmations import REVERTING
 from holdfast.state.events import Event
 from holdfast.state.faults import NotWritableError
+from holdfast.state.installation import OwnNamespace
 from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
 from holdfast.state.stamp import stamp
 from tests.child import in_child
 from tests.disks import Disk, small_disk
+from tests.state.everything import TRIAL, rows, write_everything
 from tests.state.samples import File, claim
 
 # `make soak` takes all points.
@@ -285,12 +289,14 @@ def test_killed_after_it_was_written_back(
     assert _kinds(paths) == ["ledger-unwritable", "ledger-written"]
 
 
-def test_killed_at_any_point_of_writing_back(root: Path) -> None:
-    """Before and after each statement, and around the end of the copy."""
+@pytest.mark.parametrize("first", [False, True], ids=["to a ledger", "to none"])
+def test_killed_at_any_point_of_writing_back(root: Path, first: bool) -> None:
+    """Before and after each statement, and around the making of files and the end of the copy."""
     for point in range(1, 500, _EVERY):
         paths = Paths(root / str(point))
         with small_disk(paths.state_dir, "1m") as disk:
-            _write(paths, claim(0))
+            if not first:
+                _write(paths, claim(0))
             disk.fill()
             with Ledger.open(paths, command="test") as ledger:
                 ledger.write_claims([claim(1)], [claim(0).key])
@@ -306,7 +312,7 @@ def test_killed_at_any_point_of_writing_back(root: Path) -> None:
         if status == 0:
             break
         assert status == -signal.SIGKILL
-    assert point > 20
+    assert point > 15
 
 
 def _dies_writing_back(paths: Paths, last: int) -> None:
@@ -333,6 +339,8 @@ def _dies_writing_back(paths: Paths, last: int) -> None:
         return watched
 
     vars(sqlite3)["connect"] = connect
+    vars(database)["put_whole"] = around(database.put_whole)
+    vars(os)["rename"] = around(os.rename)
     vars(working_copy)["_discard"] = around(working_copy._discard)
     vars(working_copy)["remove"] = around(working_copy.remove)
     Ledger.open(paths, command="test").close()
@@ -369,6 +377,47 @@ def test_another_ledger_was_put_in_its_place(paths: Paths, disk: Disk, noted: bo
         assert ledger.tables() == (frozenset({7, 100, 254}) if noted else None)
     _sound(paths)
     assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"]
+
+
+def test_all_that_counts_goes_to_another_ledger(paths: Paths, disk: Disk) -> None:
+    """That somebody put there meanwhile; only its own history stays that of the one there."""
+    disk.fill()
+    with Ledger.open(paths, command="test") as ledger:
+        write_everything(ledger)
+        held = rows(ledger)
+    disk.free()
+    for name in ("state.db", "state.db-wal", "state.db-shm"):
+        (disk.folder / name).unlink(missing_ok=True)
+    aside = paths.under(working_copy.FOLDER).rename(paths.under("/run/holdfast/aside"))
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.begin_confirmation(TRIAL)
+        own = installation.identity(ledger)
+    aside.rename(paths.under(working_copy.FOLDER))
+    with Ledger.open(paths, command="test") as ledger:
+        found = rows(ledger)
+        assert installation.identity(ledger) == own
+        assert installation.own_namespace(ledger) == OwnNamespace("boot/42", (72, 73))
+    for table in ("claims", "parts", "actions", "latches", "confirmations"):
+        assert found[table] >= held[table], table
+
+
+def test_a_trial_that_was_decided_meanwhile(paths: Paths, disk: Disk) -> None:
+    """It is not decided again by another ledger, of before."""
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.begin_confirmation(TRIAL)
+    backup = paths.ledger.read_bytes()
+    disk.fill()
+    with Ledger.open(paths, command="test") as ledger:
+        ledger.start_revert(TRIAL.generation, "no answer")
+        ledger.finish_revert(replace(TRIAL, state=REVERTING), [], [])
+        assert ledger.waiting() is None
+    disk.free()
+    paths.ledger.write_bytes(backup)
+    execute = sqlite3.connect(paths.ledger).execute
+    execute("INSERT INTO notes VALUES ('another', '1')").connection.commit()
+    with Ledger.open(paths, command="test") as ledger:
+        assert (ledger.trouble, ledger.waiting(), ledger.note("another")) == ("", None, 1)
+        assert ledger.latched(TRIAL.digest) is not None
 
 
 def test_what_has_to_be_kept_for_good_is_refused(paths: Paths, disk: Disk) -> None:

@@ -31,7 +31,7 @@ from holdfast.agent.passes import Done, Reconciler
 from holdfast.agent.proposers import Proposers
 from holdfast.agent.rereading import Rereading
 from holdfast.agent.status import DaemonStatus
-from holdfast.agent.unwritten import write_back
+from holdfast.agent.unwritten import despite_ledger, write_back
 from holdfast.agent.wakeups import Reason, Wakeups
 from holdfast.agent.web.address import Listen
 from holdfast.api.inherited import Inherited
@@ -197,12 +197,14 @@ class Agent:
     async def _round(self, reason: Reason) -> None:
         """Whatever goes wrong in it, there will be another one."""
         questions = Questions()
+        go_on = lambda why: self._in_thread(self._reconciler.go_on_without_ledger, why)  # noqa: E731 (short)
         try:
-            if not reason.full and not self._rereading.due and await self._narrow(reason):
+            narrow = not reason.full and not self._rereading.due
+            if narrow and await despite_ledger(lambda: self._narrow(reason), go_on):
                 return
             questions = self._questions.take()
             self._full_at = _now() + self.interval
-            await self._full(reason, questions)
+            await despite_ledger(lambda: self._full(reason, questions), go_on)
             return
         except OtherInForce as news:
             questions.fail(Refused(str(news)))

@@ -35,12 +35,14 @@ from holdfast.paths import Paths
 from holdfast.resources.router import Router
 from holdfast.state import journal
 from holdfast.state.events import Event
+from holdfast.state.faults import UnusableError
 from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
 from holdfast.state.working_copy import WRITTEN
 
 # While none could be stored, the oldest are dropped.
 _MOST_BESIDE = 1000
+_COMMAND = "holdfast serve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ class Reconciler:
 
     def _locked(self) -> AbstractContextManager[Ledger]:
         if self._ledger is None:
-            self._ledger = KeptLedger(self.paths, "holdfast serve")
+            self._ledger = KeptLedger(self.paths, _COMMAND)
         return self._ledger.locked(LEDGER_WAIT_S)
 
     def _look(self, router: Router, ledger: Ledger) -> Standing:
@@ -357,6 +359,12 @@ class Reconciler:
         """Whether the ledger is kept for good, as it may be again by now."""
         with self._locked() as ledger:
             return not ledger.trouble
+
+    def go_on_without_ledger(self, why: UnusableError) -> bool:
+        """On a working copy of what is known of it; False where that is what cannot be used."""
+        if self._ledger is None:
+            self._ledger = KeptLedger(self.paths, _COMMAND)
+        return self._ledger.go_on_without(why, LEDGER_WAIT_S)
 
     def _record(
         self, ledger: Ledger, report: Report, generation: int, events: Sequence[Event]

@@ -1,14 +1,18 @@
-"""The ledger while its file takes no writes: tried again now and then, beside the passes."""
+"""The ledger while its file cannot be written or used: passes go on with a working copy, and it is
+tried again now and then, beside them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from holdfast.agent.status import DaemonStatus
 from holdfast.errors import LedgerError
 from holdfast.state.defaults import WRITE_BACK_S
+from holdfast.state.faults import UnusableError
+
+T = TypeVar("T")
 
 AGAIN = "a ledger that can be written again"
 
@@ -32,3 +36,15 @@ async def write_back(loop: Loop, write: Callable[[], Awaitable[bool]]) -> None:
                 loop.wake(AGAIN)
         except LedgerError:
             continue  # the pass says it
+
+
+async def despite_ledger(
+    work: Callable[[], Awaitable[T]], go_on: Callable[[UnusableError], Awaitable[bool]]
+) -> T:
+    """go_on: makes a working copy where the ledger cannot be used, and the work is done by it."""
+    try:
+        return await work()
+    except UnusableError as error:
+        if not await go_on(error):
+            raise
+        return await work()

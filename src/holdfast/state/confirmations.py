@@ -108,6 +108,16 @@ def finish_revert(
         latches.put_row(database, latch)
 
 
+def take_decisions(database: Database, other: Database) -> None:
+    """Within a transaction: what waits here and was decided there is decided."""
+    there = {(one.generation, one.started): one for one in read(other)}
+    for one in read(database):
+        decided = there.get((one.generation, one.started))
+        if one.waits and decided is not None:
+            database.execute("DELETE FROM confirmations WHERE generation=?", (one.generation,))
+            database.execute(_PUT, _encode(decided))
+
+
 def problems(database: Database) -> Iterator[str]:
     yield from _table().problems(database)
     counted = "SELECT count(*) FROM confirmations WHERE state IN (?,?)"

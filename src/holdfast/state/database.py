@@ -32,20 +32,42 @@ class Database:
     def close(self) -> None:
         self._connection.close()
 
+    def abandon(self) -> None:
+        """In the place of `close`, which brings the write-ahead log into the file: nothing is
+        written to it any more. It stays open until the process ends, for Python 3.11 cannot tell
+        SQLite to leave the log alone."""
+        import ctypes  # no ledger is well that needs this
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+
+    def version(self) -> tuple[int, int]:
+        """Changes with whatever anybody commits."""
+        # The first is of other connections, the second of this one.
+        return int(self.query("PRAGMA data_version")[0][0]), self._connection.total_changes
+
     def copy_to(self, other: Database) -> None:
         """All of it, in place of whatever the other holds."""
         with self._translated("copy the ledger"):
             plain = sqlite3.connect(":memory:")
             try:
-                self._connection.backup(plain)
-                # Its header says that there is a write-ahead log: memory has none, and that which
-                # connections share would not be opened.
-                image = bytearray(plain.serialize())
-                image[18:20] = b"\1\1"
-                plain.deserialize(bytes(image))
+                # Memory has no write-ahead log, and that which connections share would not be
+                # opened if it said so.
+                plain.deserialize(self.image(logged=False))
                 plain.backup(other._connection)
             finally:
                 plain.close()
+
+    def image(self, *, logged: bool) -> bytes:
+        """As a file holds it that has a write-ahead log, or none."""
+        with self._translated("copy the ledger"):
+            plain = sqlite3.connect(":memory:")
+            try:
+                self._connection.backup(plain)
+                image = bytearray(plain.serialize())
+            finally:
+                plain.close()
+        image[18:20] = b"\2\2" if logged else b"\1\1"
+        return bytes(image)
 
     def query(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         with self._translated("read the ledger"):
@@ -100,10 +122,10 @@ class Database:
 
 def open_writer(path: Path) -> Database:
     """Opens or creates the database. The caller holds the lock."""
-    if not _present(path):
-        _create(path)
-    _need_access(path, os.R_OK | os.W_OK)
-    database = _connect(path, "mode=rw")
+    if not present(path):
+        put_whole(path, new(path))
+    need_access(path, os.R_OK | os.W_OK)
+    database = connect(path, "mode=rw")
     try:
         version = _version(database)
         # The whole file before the first change: a damaged page met halfway through a pass
@@ -121,13 +143,13 @@ def open_writer(path: Path) -> Database:
 
 def open_reader(path: Path) -> Database:
     """Opens the database beside a writer, without its lock; empty where there is none yet."""
-    if not _present(path):
+    if not present(path):
         return _empty(path)
-    _need_access(path, os.R_OK)
+    need_access(path, os.R_OK)
     # A database in WAL mode wants to make its -shm file even to be read. Where nothing can be
     # written there is no writer to watch out for either.
-    frozen = os.statvfs(path).f_flag & os.ST_RDONLY and not _wal(path).exists()
-    database = _connect(path, "mode=ro&immutable=1" if frozen else "mode=ro")
+    frozen = os.statvfs(path).f_flag & os.ST_RDONLY and not wal(path).exists()
+    database = connect(path, "mode=ro&immutable=1" if frozen else "mode=ro")
     try:
         version = _version(database)
         if version < schema.VERSION:
@@ -142,31 +164,6 @@ def open_reader(path: Path) -> Database:
     return database
 
 
-def read_copy(path: Path, scratch: Iterable[Path]) -> Database:
-    """All of the database in memory, brought up to date, also where not even its -shm file can be
-    made beside it; empty where there is none yet. The caller holds the lock.
-
-    scratch: folders that may have room for its files. What is in its write-ahead log counts, and
-    only SQLite itself reads that, from a place where it can write."""
-    copy = in_memory(path)
-    try:
-        if _present(path):
-            _need_access(path, os.R_OK)
-            _copy_in_place(path, copy, scratch)
-            version = _version(copy)
-            _refuse_damaged(copy)
-            if version < schema.VERSION:
-                with copy.transaction():
-                    _migrate(copy, version)
-        else:
-            _fill(copy)
-            copy.execute(schema.IDENTITY)
-    except BaseException:
-        copy.close()
-        raise
-    return copy
-
-
 def in_memory(path: Path, name: str = ":memory:") -> Database:
     """Without any tables. path: what it is called in errors."""
     connection = sqlite3.connect(
@@ -175,75 +172,81 @@ def in_memory(path: Path, name: str = ":memory:") -> Database:
     return Database(connection, path)
 
 
-def _copy_in_place(path: Path, copy: Database, scratch: Iterable[Path]) -> None:
-    logged = _wal(path).exists() and _wal(path).stat().st_size > 0
+def put_whole(path: Path, content: Database) -> None:
+    """Makes the file anew, under another name first, so that a half-made one is never taken for it.
+
+    Not by SQLite: with no room to bring its write-ahead log into the file it says nothing, and
+    leaves the log behind under the other name."""
+    staged = staged_name(path)
     try:
-        _copy(path, "mode=ro", copy)
-    except faults.NotWritableError:
-        if not logged:
-            _copy(path, "mode=ro&immutable=1", copy)
-        elif not any(_copy_elsewhere(path, copy, place) for place in scratch):
-            raise
+        staged.unlink(missing_ok=True)
+        descriptor = os.open(staged, os.O_CREAT | os.O_EXCL | os.O_WRONLY, folder.FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.image(logged=True))
+            file.flush()
+            os.fsync(file.fileno())
+        staged.rename(path)
+        for leftover in (wal(staged), staged.with_name(f"{staged.name}-shm")):
+            leftover.unlink(missing_ok=True)
+        holder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(holder)
+        finally:
+            os.close(holder)
+    except OSError as error:
+        with suppress(OSError):
+            staged.unlink(missing_ok=True)
+        raise faults.from_system(error, path, "make the ledger") from error
 
 
-def _copy_elsewhere(path: Path, copy: Database, place: Path) -> bool:
-    """Whether there is room for its files. Closing them here drops SQLite's locks of this process
-    on them, which is no loss while nobody writes."""
-    import shutil  # these take longer to import than the whole ledger does
-    import tempfile
-
-    try:
-        with tempfile.TemporaryDirectory(prefix="holdfast-", dir=place) as own:
-            for file in (path, _wal(path)):
-                shutil.copyfile(file, Path(own, file.name))
-            _copy(Path(own, path.name), "mode=rw", copy)
-            return True
-    except (OSError, faults.NotWritableError):
-        return False
+def staged_name(path: Path) -> Path:
+    """What it is called until it is whole."""
+    return path.with_name(path.name + ".new")
 
 
-def _copy(path: Path, options: str, copy: Database) -> None:
-    source = _connect(path, options)
-    try:
-        source.copy_to(copy)
-    finally:
-        source.close()
+def bring_up_to_date(copy: Database) -> None:
+    version = _version(copy)
+    _refuse_damaged(copy)
+    if version < schema.VERSION:
+        with copy.transaction():
+            _migrate(copy, version)
 
 
-def _present(path: Path) -> bool:
+def present(path: Path) -> bool:
+    """Raises UnusableError for what is no ledger of ours, or not all of one."""
     found = folder.refuse_unsafe(path, folder=False)
     if found is None:
         # Its log alone: SQLite would replay it into whatever database is made next to it.
-        if _wal(path).exists():
-            raise LedgerError(
-                f"{path}: the ledger is missing, but its write-ahead log {_wal(path).name} is"
+        if wal(path).exists():
+            raise faults.UnusableError(
+                f"{path}: the ledger is missing, but its write-ahead log {wal(path).name} is"
                 f" there. Put the ledger back beside it; if it is lost: {faults.restore(path)}"
             )
         return False
     # A new ledger gets its name only once it is complete, so that this is never a crash of ours.
     if found.st_size == 0:
-        raise LedgerError(f"{path}: the ledger is empty (0 bytes). {faults.restore(path)}")
+        raise faults.UnusableError(f"{path}: the ledger is empty (0 bytes). {faults.restore(path)}")
     return True
 
 
-def _wal(path: Path) -> Path:
+def wal(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def _need_access(path: Path, mode: int) -> None:
+def need_access(path: Path, mode: int) -> None:
     """Asks without opening: closing a descriptor of the file would drop SQLite's locks on it."""
     if os.access(path, mode, effective_ids=True):
         return
     if mode & os.W_OK and os.statvfs(path).f_flag & os.ST_RDONLY:
         error = OSError(errno.EROFS, os.strerror(errno.EROFS))
         raise faults.from_system(error, path, "write the ledger")
-    raise LedgerError(
+    raise faults.UnusableError(
         f"{path}: permission denied to the ledger as user {os.geteuid()}. {faults.UNTOUCHED}"
         f" If it is yours: chmod {folder.FILE_MODE:04o} {path}"
     )
 
 
-def _connect(path: Path, options: str) -> Database:
+def connect(path: Path, options: str) -> Database:
     try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?{options}",
@@ -266,13 +269,13 @@ def _connect(path: Path, options: str) -> Database:
 def _version(database: Database) -> int:
     application = database.query("PRAGMA application_id")[0][0]
     if application != schema.APPLICATION_ID:
-        raise LedgerError(
+        raise faults.UnusableError(
             f"{database.path}: a database, but not a Holdfast ledger. {faults.UNTOUCHED}"
             " Move it away."
         )
     version: int = database.query("PRAGMA user_version")[0][0]
     if version > schema.VERSION:
-        raise LedgerError(
+        raise faults.UnusableError(
             f"{database.path}: the ledger has format {version}, and this Holdfast knows formats up"
             f" to {schema.VERSION}: a newer Holdfast wrote it. {faults.UNTOUCHED}"
             " Use that version, or restore an export made before the upgrade."
@@ -284,13 +287,15 @@ def _refuse_damaged(database: Database) -> None:
     damage = database.query("PRAGMA quick_check(1)")
     if damage != [("ok",)]:
         path = database.path
-        raise LedgerError(f"{path}: the ledger is damaged: {damage[0][0]}. {faults.restore(path)}")
+        raise faults.UnusableError(
+            f"{path}: the ledger is damaged: {damage[0][0]}. {faults.restore(path)}"
+        )
 
 
 def _make_durable(database: Database) -> None:
     mode = database.query("PRAGMA journal_mode=WAL")[0][0]
     if mode != "wal":
-        raise LedgerError(
+        raise faults.UnusableError(
             f"{database.path}: this file system cannot keep a write-ahead log (SQLite stays in"
             f" {mode} mode). {faults.UNTOUCHED} Put the ledger's folder on a local file system."
         )
@@ -304,32 +309,14 @@ def _migrate(database: Database, version: int) -> None:
     database.execute(f"PRAGMA user_version={schema.VERSION:d}")
 
 
-def _create(path: Path) -> None:
-    """Makes the ledger under another name first, so that a half-made one is never taken for it."""
-    new = path.with_name(path.name + ".new")
-    try:
-        for leftover in (new, _wal(new), new.with_name(new.name + "-shm")):
-            leftover.unlink(missing_ok=True)
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, folder.FILE_MODE))
-        database = _connect(new, "mode=rw")
-        try:
-            _make_durable(database)
-            with database.transaction():
-                _fill(database)
-                database.execute(schema.IDENTITY)
-        finally:
-            database.close()
-        new.rename(path)
-        holder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(holder)
-        finally:
-            os.close(holder)
-    except OSError as error:
-        raise faults.from_system(error, path, "make the ledger") from error
+def new(path: Path) -> Database:
+    made = in_memory(path)
+    fill(made)
+    made.execute(schema.IDENTITY)
+    return made
 
 
-def _fill(database: Database) -> None:
+def fill(database: Database) -> None:
     """All tables, with nothing in them."""
     database.execute(f"PRAGMA application_id={schema.APPLICATION_ID:d}")
     _migrate(database, 0)
@@ -337,6 +324,6 @@ def _fill(database: Database) -> None:
 
 def _empty(path: Path) -> Database:
     database = in_memory(path)
-    _fill(database)
+    fill(database)
     database.query("PRAGMA query_only=ON")
     return database

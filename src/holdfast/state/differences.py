@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from holdfast.state import claims, events, notes
+from holdfast.state import claims, confirmations, events, installation, notes
 from holdfast.state.database import Database, Row
 from holdfast.state.events import Event
 
@@ -41,7 +41,8 @@ def make_equal(own: Database, other: Database) -> None:
 
 def add(own: Database, other: Database, last: int) -> None:
     """Within a transaction. Neither comes from the other: what either claims is claimed, a table
-    with routes is looked into, and nothing is taken away. last: events up to this one are known."""
+    with routes is looked into, and nothing is taken away. What both know is as the other says, for
+    that was in force until now. last: events up to this one are known."""
     known = claims.read(own)
     claims.put_rows(own, [one for key, one in claims.read(other).items() if known.get(key) != one])
     noted = [notes.get(one, notes.TABLES) for one in (own, other)]
@@ -50,6 +51,12 @@ def add(own: Database, other: Database, last: int) -> None:
     else:
         tables = {number for one in noted for number in str(one).split()}
         notes.put_row(own, notes.TABLES, " ".join(sorted(tables, key=int)))
+    installation.join_own_namespace(own, other)
+    for table in ("parts", "actions", "latches"):
+        for row in _rows(other, table):
+            marks = ",".join("?" * len(row))
+            own.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608 (its own tables)
+    confirmations.take_decisions(own, other)
     for one in events.read(other, last, 0):
         event = Event(one.kind, one.subject, one.message, one.generation, one.data)
         events.append_rows(own, [event], one.time)

@@ -16,6 +16,11 @@ class NotWritableError(LedgerError):
     fails. What was in it is as it was."""
 
 
+class UnusableError(LedgerError):
+    """What is there cannot be read, is no ledger, or proves nothing. The daemon goes on without
+    it (ADR 0049); everybody else stops."""
+
+
 def restore(path: Path) -> str:
     return (
         f"{UNTOUCHED} Move {path.name}, {path.name}-wal and {path.name}-shm away together; then"
@@ -23,6 +28,14 @@ def restore(path: Path) -> str:
         " `holdfast adopt --recover` takes back what carries Holdfast's mark; the rest must be"
         " adopted again."
     )
+
+
+def reason(error: LedgerError) -> str:
+    """Why the file is not used, for those who go on without it: with what to do where they wait for
+    somebody to do it."""
+    if isinstance(error, UnusableError):
+        return str(error).replace(f" {UNTOUCHED}", "").rstrip(".")
+    return str(error).partition(". ")[0]
 
 
 _ADVICE = {
@@ -53,7 +66,7 @@ def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
     code = sqlite3.SQLITE_FULL if extended == sqlite3.SQLITE_IOERR_SHMSIZE else extended & 0xFF
     said = f"{path}: could not {tried}: {error}"
     if code in _DAMAGED:
-        return LedgerError(f"{said}. The ledger is damaged. {restore(path)}")
+        return UnusableError(f"{said}. The ledger is damaged. {restore(path)}")
     advice = _ADVICE.get(code, "Run `holdfast ledger check`.")
     kind = NotWritableError if code in _NOT_WRITABLE else LedgerError
     return kind(f"{said}. {advice}")
@@ -62,13 +75,13 @@ def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
 def unspeakable(error: Exception, path: Path, tried: str) -> LedgerError:
     said = f"{path}: could not {tried}: {error}"
     if isinstance(error, UnicodeDecodeError):
-        return LedgerError(f"{said}. The ledger is damaged. {restore(path)}")
+        return UnusableError(f"{said}. The ledger is damaged. {restore(path)}")
     return LedgerError(f"{said}. The ledger is as it was before.")
 
 
 def from_system(error: OSError, path: Path, tried: str) -> LedgerError:
     said = error.strerror or str(error)
-    kind = NotWritableError if error.errno in _NO_WRITES else LedgerError
+    kind = NotWritableError if error.errno in _NO_WRITES else UnusableError
     return kind(
         f"{path}: could not {tried}: {said}. {UNTOUCHED}"
         " Holdfast needs to read and write this folder, as the user that owns it (root)."
@@ -76,4 +89,4 @@ def from_system(error: OSError, path: Path, tried: str) -> LedgerError:
 
 
 def undecodable(path: Path, row: str, why: str) -> LedgerError:
-    return LedgerError(f"{path}: {row} cannot be read: {why}. {restore(path)}")
+    return UnusableError(f"{path}: {row} cannot be read: {why}. {restore(path)}")

@@ -6,7 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-from holdfast.errors import LedgerError
 from holdfast.state import faults
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
@@ -48,7 +47,7 @@ def refuse_unsafe(path: Path, *, folder: bool) -> os.stat_result | None:
         )
     else:
         return found
-    raise LedgerError(f"{path} {wrong}. {faults.UNTOUCHED}")
+    raise faults.UnusableError(f"{path} {wrong}. {faults.UNTOUCHED}")
 
 
 def loose_permissions(folder: Path) -> list[str]:

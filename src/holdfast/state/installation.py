@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from holdfast.dataclass import dataclass
+from holdfast.state import notes
+from holdfast.state.database import Database
 from holdfast.state.notes import IDENTITY
 from holdfast.state.values import JSON
 
@@ -63,3 +65,25 @@ def write_own_namespace(ledger: Notes, own: OwnNamespace | None) -> None:
     value: JSON = None if own is None else {"epoch": own.epoch, "tags": list(own.tags)}
     if value is not None or ledger.note(_NAMESPACE) is not None:
         ledger.put_note(_NAMESPACE, value)
+
+
+def join_own_namespace(database: Database, other: Database) -> None:
+    """Within a transaction: what the other ledger made in its namespace is in this one from now
+    on."""
+    own, theirs = own_namespace(_Rows(database)), own_namespace(_Rows(other))
+    if theirs is None:
+        return
+    before = own.tags if own is not None and own.epoch == theirs.epoch else ()
+    joined = OwnNamespace(theirs.epoch, tuple(dict.fromkeys((*theirs.tags, *before))))
+    write_own_namespace(_Rows(database), joined)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    database: Database
+
+    def note(self, name: str) -> JSON:
+        return notes.get(self.database, name)
+
+    def put_note(self, name: str, value: JSON) -> None:
+        notes.put_row(self.database, name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.engine.artifact import Key
@@ -13,6 +13,8 @@ from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import claims
 from holdfast.state.database import Database
+from holdfast.state.faults import UnusableError
+from holdfast.state.known import Known
 from holdfast.state.ledger import Ledger
 from holdfast.state.storage import Storage
 
@@ -26,15 +28,24 @@ class KeptLedger:
     def __init__(self, paths: Paths, command: str) -> None:
         self._storage = Storage(paths, command)
         self._opened: _Remembering | None = None
+        self._known = Known()
+        self._known_as = (0, 0)
 
     @contextmanager
     def locked(self, wait: float) -> Iterator[Ledger]:
         """The ledger, alone. What other commands wrote meanwhile is seen; LedgerError where one of
-        them holds it for longer than `wait` seconds."""
+        them holds it for longer than `wait` seconds, UnusableError where it cannot be used
+        (`go_on_without`)."""
         self._storage.acquire(wait, lambda _seconds: None)
         try:
+            self._storage.check()
             try:
-                yield self._current()
+                current = self._current()
+                yield current
+                with suppress(LedgerError):  # the next use says it
+                    self._remember(current)
+            except UnusableError:
+                raise  # what is open may still be whole
             except LedgerError:
                 # Whatever is wrong with it, the next use opens and checks it anew.
                 self.close()
@@ -42,15 +53,35 @@ class KeptLedger:
         finally:
             self._storage.release()
 
+    def go_on_without(self, why: UnusableError, wait: float) -> bool:
+        """On a working copy: of the ledger as it is open here, or as it was known last, or of none
+        at all, as if it were lost. Its file stays as it is. False: there is a working copy, and
+        that is what cannot be used."""
+        self._storage.acquire(wait, lambda _seconds: None, despite=True)
+        try:
+            return self._storage.replace_by_copy(why, self._known)
+        finally:
+            self.close()
+            self._storage.release()
+
     def close(self) -> None:
         self._storage.close()
         self._opened = None
 
-    def _current(self) -> Ledger:
+    def _current(self) -> _Remembering:
         current = self._storage.current()
         if self._opened is None or not self._opened.of(current):
             self._opened = _Remembering(current, self._storage, time.time)
+            self._known_as = (0, 0)
         return self._opened
+
+    def _remember(self, ledger: _Remembering) -> None:
+        """There is no need to, of a working copy: whoever finds the file unusable goes by that."""
+        opened = ledger.database()
+        version = opened.version()
+        if version != self._known_as and not ledger.trouble:
+            self._known.remember(opened, ledger.claims())
+            self._known_as = version
 
 
 class _Remembering(Ledger):
@@ -62,6 +93,9 @@ class _Remembering(Ledger):
 
     def of(self, opened: Database) -> bool:
         return self._database is opened
+
+    def database(self) -> Database:
+        return self._database
 
     def claims(self) -> dict[Key, Claim]:
         """Not to be changed by whoever asks: the next one gets the same."""

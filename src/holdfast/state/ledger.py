@@ -16,6 +16,7 @@ from holdfast.state import (
     actions,
     claims,
     confirmations,
+    copies,
     database,
     defaults,
     events,
@@ -30,7 +31,7 @@ from holdfast.state import (
 from holdfast.state.actions import Action
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.events import Event, StoredEvent
-from holdfast.state.faults import NotWritableError
+from holdfast.state.faults import NotWritableError, UnusableError
 from holdfast.state.generations import ConfigFile, Generation
 from holdfast.state.latches import Latch
 from holdfast.state.plugin_runs import PluginRun
@@ -82,11 +83,14 @@ class Ledger:
     @classmethod
     def read(cls, paths: Paths) -> Ledger:
         """For reading, beside a writer if there is one. No ledger yet reads as an empty one."""
-        folder.refuse_unsafe(paths.state_dir, folder=True)
         try:
-            opened = working_copy.read(paths) or database.open_reader(paths.ledger)
+            opened = working_copy.read(paths) or _read_own(paths)
         except NotWritableError:
             # To be read it wants to have a file made beside it, too.
+            opened = _read_alone(paths)
+        except UnusableError:
+            if not copies.is_half_made(paths.ledger):
+                raise
             opened = _read_alone(paths)
         return cls(opened, None, time.time)
 
@@ -364,12 +368,17 @@ class Ledger:
         )
 
 
+def _read_own(paths: Paths) -> database.Database:
+    folder.refuse_unsafe(paths.state_dir, folder=True)
+    return database.open_reader(paths.ledger)
+
+
 def _read_alone(paths: Paths) -> database.Database:
     """A copy in memory, made while nobody writes."""
     storage = Storage(paths, "holdfast, reading", time.time)
     storage.acquire(defaults.BUSY_TIMEOUT_S, lambda _seconds: None)
     try:
-        opened = working_copy.read_copy(paths) or database.read_copy(
+        opened = working_copy.read_copy(paths) or copies.read_copy(
             paths.ledger, working_copy.scratch(paths)
         )
     finally:

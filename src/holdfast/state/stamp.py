@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import working_copy
 
@@ -16,8 +15,6 @@ def stamp(paths: Paths) -> Stamp:
         try:
             seen = (paths.state_dir / name).stat()
             found.append((seen.st_mtime_ns, seen.st_size))
-        except FileNotFoundError:
+        except OSError:  # none that could be used: whoever opens it says so
             found.append((0, 0))
-        except OSError as error:
-            raise LedgerError(f"{paths.state_dir / name}: {error.strerror}") from error
     return (*found, *working_copy.stamps(paths))

@@ -10,10 +10,19 @@ from pathlib import Path
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import database, defaults, faults, folder, working_copy
+from holdfast.state import (
+    copies,
+    database,
+    defaults,
+    differences,
+    faults,
+    folder,
+    working_copy,
+)
 from holdfast.state.database import Database
 from holdfast.state.events import Event
-from holdfast.state.faults import NotWritableError
+from holdfast.state.faults import NotWritableError, UnusableError
+from holdfast.state.known import Known, is_readable
 from holdfast.state.lock import Lock
 from holdfast.state.working_copy import WorkingCopy
 
@@ -31,11 +40,15 @@ class Storage:
     _own: Database | None = None
     _file: tuple[int, int] = (0, 0)
     _locks: list[Lock] = field(default_factory=list)
+    _unlocked: LedgerError | None = None  # why the ledger's own lock is not held
     _try_at: float = 0.0
 
-    def acquire(self, wait: float, waiting: Callable[[float], None]) -> None:
-        """LedgerError where another holds it for longer than `wait` seconds."""
-        place = self.paths.state_dir
+    def acquire(
+        self, wait: float, waiting: Callable[[float], None], *, despite: bool = False
+    ) -> None:
+        """LedgerError where another holds it for longer than `wait` seconds; UnusableError where
+        its folder cannot be used, and there is no working copy. despite: nor is one needed."""
+        place, self._unlocked = self.paths.state_dir, None
         try:
             folder.ensure_folder(place)
             folder.refuse_unsafe(place, folder=True)
@@ -43,16 +56,26 @@ class Storage:
                 place / "lock", command=self.command, wait=wait, clock=self.clock, waiting=waiting
             )
             self._locks.append(lock)
-        except NotWritableError:
+        except NotWritableError as error:
             if self.durable:
                 raise
-            folder.refuse_unsafe(place, folder=True)
+            self._unlocked = error
+        except UnusableError as error:
+            if self.durable or not (despite or working_copy.exists(self.paths)):
+                raise
+            self._unlocked = error
         try:
-            if not self._locks or working_copy.exists(self.paths):
+            if not self._locks or despite or working_copy.exists(self.paths):
                 self._locks.append(working_copy.lock(self.paths, self.command, wait, self.clock))
         except BaseException:
             self.release()
             raise
+
+    def check(self) -> None:
+        """UnusableError where that can be told by a look, and there is no working copy. What is
+        open stays so."""
+        if not working_copy.exists(self.paths) and not copies.is_half_made(self.paths.ledger):
+            database.present(self.paths.ledger)
 
     def release(self) -> None:
         while self._locks:
@@ -97,6 +120,44 @@ class Storage:
         self.told.append(told)
         return self.copy.database
 
+    def replace_by_copy(self, why: UnusableError, known: Known) -> bool:
+        """False where there is a working copy already."""
+        if working_copy.exists(self.paths):
+            return False
+        place, base = self.paths.ledger, ""
+        content = self._read_open()
+        if content is not None:
+            base = differences.digest(content)
+        elif known.anything:
+            content = known.to_database(place)
+        else:
+            content, base = database.new(place), working_copy.LOST
+        if self._own is not None:
+            self._own.abandon()
+            self._own = None
+        made, told = working_copy.make_of(self.paths, content, base, why, self.clock)
+        made.database.close()
+        self.told.append(told)
+        return True
+
+    def _read_open(self) -> Database | None:
+        """All of the file that is open; None where others can have written it, or it is not
+        whole."""
+        if self._own is None:
+            return None
+        copy = database.in_memory(self.paths.ledger)
+        try:
+            for file in (self.paths.ledger, database.wal(self.paths.ledger)):
+                folder.refuse_unsafe(file, folder=False)
+            self._own.copy_to(copy)
+            database.bring_up_to_date(copy)
+            if is_readable(copy):
+                return copy
+        except LedgerError:
+            pass
+        copy.close()
+        return None
+
     def need_durable(self, what: str) -> None:
         """NotWritableError where it would be lost with the next boot."""
         if self.copy is not None:
@@ -119,12 +180,14 @@ class Storage:
             return
         self._try_at = time.monotonic() + defaults.WRITE_BACK_S
         try:
+            if self._unlocked is not None:
+                raise self._unlocked
             self.told.append(working_copy.write_back(self.paths, copy, self.clock))
             self.copy = None
         except LedgerError as error:
             if not isinstance(error, NotWritableError):
                 # A failing disk has left a file that is damaged, say. The copy is whole.
-                copy.why = str(error).partition(". ")[0]
+                copy.why = faults.reason(error)
             if copy.place is None:
                 with suppress(NotWritableError):
                     self._move_below_run(copy)
@@ -142,7 +205,7 @@ class Storage:
         if self._own is None:
             try:
                 folder.ensure_folder(self.paths.state_dir)
-                self._own = database.open_writer(place)
+                self._own = copies.open_writer(place, working_copy.scratch(self.paths))
             except NotWritableError as error:
                 return self.fall_back(error)
             self._file = _identity(place)

@@ -20,7 +20,7 @@ from pathlib import Path
 from holdfast.dataclass import dataclass
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import database, differences, events, faults, folder
+from holdfast.state import copies, database, differences, events, faults, folder
 from holdfast.state.database import Database
 from holdfast.state.events import Event
 from holdfast.state.lock import Lock
@@ -28,6 +28,8 @@ from holdfast.state.lock import Lock
 FOLDER, _FILE = "/run/holdfast/ledger", "state.db"
 # Held beside the ledger's own lock, and in its place where that cannot be made.
 LOCK = "/run/holdfast/ledger.lock"
+# In the place of a digest: what the file held is not known.
+LOST = "lost"
 UNWRITABLE, WRITTEN = "ledger-unwritable", "ledger-written"
 
 # A disk that has just had room for the last row is not written back to: it would be full again.
@@ -52,6 +54,7 @@ class WorkingCopy:
     place: Path | None  # None: the memory of this process
     why: str  # the ledger's own file is not written
     since: float  # seconds since 1970
+    lost: bool  # nothing that the file held is known
 
     @property
     def told(self) -> str:
@@ -60,7 +63,8 @@ class WorkingCopy:
             where = "in memory alone, and lost with the process"
         else:
             where = f"in {self.place.parent}, and lost if the machine is booted anew"
-        return f"the ledger is not written ({self.why}): until it is, what it holds is kept {where}"
+        what = "what it holds" if not self.lost else "what is made, and nothing of what it held,"
+        return f"the ledger is not written ({self.why}): until it is, {what} is kept {where}"
 
 
 def scratch(paths: Paths) -> tuple[Path, ...]:
@@ -123,7 +127,7 @@ def read_copy(paths: Paths) -> Database | None:
     if paths.ledger in _in_memory or not os.path.lexists(place):
         return read(paths)
     folder.refuse_unsafe(place.parent, folder=True)
-    return database.read_copy(place, scratch(paths))
+    return copies.read_copy(place, scratch(paths))
 
 
 def trouble(opened: Database) -> str:
@@ -131,8 +135,7 @@ def trouble(opened: Database) -> str:
     if not opened.query("SELECT 1 FROM sqlite_master WHERE name=?", (differences.ABOUT,)):
         return ""
     place = opened.path if str(opened.path).endswith(f"{FOLDER}/{_FILE}") else None
-    why, since = opened.query("SELECT why, since FROM working_copy")[0]
-    return WorkingCopy(opened, place, why, since).told
+    return _told(opened, place).told
 
 
 def open_(paths: Paths) -> WorkingCopy | None:
@@ -146,7 +149,7 @@ def open_(paths: Paths) -> WorkingCopy | None:
     try:
         return _told(database.open_writer(place), place)
     except faults.NotWritableError:
-        content = database.read_copy(place, scratch(paths))
+        content = copies.read_copy(place, scratch(paths))
     try:
         return _told(_to_memory(paths, content), None)
     finally:
@@ -156,11 +159,18 @@ def open_(paths: Paths) -> WorkingCopy | None:
 def make(paths: Paths, why: LedgerError, clock: Callable[[], float]) -> tuple[WorkingCopy, Event]:
     """Of the ledger as it can be read; LedgerError where it cannot, for what is not known is not
     the same as nothing."""
-    content = database.read_copy(paths.ledger, scratch(paths))
+    content = copies.read_copy(paths.ledger, scratch(paths))
+    return make_of(paths, content, differences.digest(content), why, clock)
+
+
+def make_of(
+    paths: Paths, content: Database, base: str, why: LedgerError, clock: Callable[[], float]
+) -> tuple[WorkingCopy, Event]:
+    """The same of what is given, which is closed. base: the digest of what the file holds; empty
+    where that is not known; LOST where nothing that it held is."""
     try:
-        last, said = events.last(content), str(why).partition(". ")[0]
         content.execute(_ABOUT)
-        about = (differences.digest(content), "", last, said, clock())
+        about = (base, "", events.last(content), faults.reason(why), clock())
         content.execute("INSERT INTO working_copy VALUES (?,?,?,?,?)", about)
         return _stored(paths, content, clock)
     finally:
@@ -180,14 +190,24 @@ def wrote(copy: WorkingCopy) -> None:
 
 
 def write_back(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> Event:
-    """What differs, in one transaction; then the copy goes. NotWritableError where the file still
-    takes no writes."""
+    """What differs, in one transaction, or all of it where there is no ledger; then the copy goes.
+    NotWritableError where the file still takes no writes."""
     _need_room(paths)
     folder.ensure_folder(paths.state_dir)
     folder.refuse_unsafe(paths.state_dir, folder=True)
-    own = database.open_writer(paths.ledger)
+    told = Event(WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s")
+    if os.path.lexists(paths.ledger) or database.present(paths.ledger):
+        _write_differences(paths, copy, told, clock())
+    else:
+        _write_whole(paths, copy, told, clock())
+    copy.database.close()
+    remove(paths)
+    return told
+
+
+def _write_differences(paths: Paths, copy: WorkingCopy, told: Event, now: float) -> None:
+    own = copies.open_writer(paths.ledger, scratch(paths))
     try:
-        told = Event(WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s")
         base, written, last = copy.database.query("SELECT base, written, last FROM working_copy")[0]
         with own.transaction():
             # By what it holds, not by its file: that changes with every look SQLite takes at it.
@@ -195,15 +215,29 @@ def write_back(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> E
                 differences.make_equal(own, copy.database)
             else:
                 differences.add(own, copy.database, last)
-            events.append_rows(own, [told], clock())
-            after = differences.digest(own)
-            with suppress(faults.NotWritableError):
-                copy.database.execute("UPDATE working_copy SET written=?", (after,))
+            events.append_rows(own, [told], now)
+            _about_to_write(copy, own)
     finally:
         own.close()
-    copy.database.close()
-    remove(paths)
-    return told
+
+
+def _write_whole(paths: Paths, copy: WorkingCopy, told: Event, now: float) -> None:
+    """Added to a ledger that is made anew, it would be another installation's."""
+    content = database.in_memory(paths.ledger)
+    try:
+        copy.database.copy_to(content)
+        content.execute(f"DROP TABLE {differences.ABOUT}")
+        events.append_rows(content, [told], now)
+        _about_to_write(copy, content)
+        database.put_whole(paths.ledger, content)
+    finally:
+        content.close()
+
+
+def _about_to_write(copy: WorkingCopy, own: Database) -> None:
+    after = differences.digest(own)
+    with suppress(faults.NotWritableError):
+        copy.database.execute("UPDATE working_copy SET written=?", (after,))
 
 
 def remove(paths: Paths) -> None:
@@ -232,13 +266,14 @@ def _name(paths: Paths) -> str:
 
 def _told(opened: Database, place: Path | None) -> WorkingCopy:
     try:
-        rows = opened.query("SELECT why, since FROM working_copy")
+        rows = opened.query("SELECT why, since, base FROM working_copy")
         if not rows:
             raise faults.undecodable(opened.path, "the working copy", "it does not say of what")
     except BaseException:
         opened.close()
         raise
-    return WorkingCopy(opened, place, *rows[0])
+    why, since, base = rows[0]
+    return WorkingCopy(opened, place, why, since, base == LOST)
 
 
 def _stored(
