@@ -97,8 +97,8 @@ def test_troubles_are_said_once(file: Path, root: Path, monkeypatch: pytest.Monk
 
 
 def test_refusal_is_said_once(file: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ledger is of no use, and stays so."""
-    ledger = root / "var/lib/holdfast/state.db"
+    """The working copy of the ledger is of no use, and stays so."""
+    ledger = root / "run/holdfast/ledger/state.db"
     ledger.parent.mkdir(parents=True, mode=0o700)
     ledger.touch(mode=0o600)
     said = run(root, file, monkeypatch, _never, _read_alone)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import math
+import os
 import signal
 import time
 from collections.abc import Callable, Iterable
@@ -28,6 +29,8 @@ QUIET_BEFORE_DELETES_S = 1.0
 _PAUSES = 3
 # One that lasted longer was between two edits.
 _LONGEST_PAUSE_S = 1.5
+# So many bytes of a file tell whether it was appended to, or written anew.
+_LOOKED_AT = 1 << 16
 # A writer who takes longer is told of.
 TOLD_AFTER_S = 5.0
 # How often a file is looked at that somebody has open; that it was closed is told as well.
@@ -81,17 +84,27 @@ class Youngest:
 class _Seen(NamedTuple):
     version: Version
     since: float
+    content: bytes  # as far as it is looked at
     pause: float = 0.0
 
-    def then(self, found: Version, now: float) -> _Seen:
+    def then(self, path: Path, found: Version, now: float) -> _Seen:
         """After another look at the file."""
         if found == self.version:
             return self
-        before, pause = self.version, now - self.since
-        appended = found.inode == before.inode and found.size > before.size
+        before, pause, content = self.version, now - self.since, _beginning(path)
+        longer = found.inode == before.inode and found.size > before.size
+        appended = longer and content.startswith(self.content)
         if not appended or pause > _LONGEST_PAUSE_S:
-            return _Seen(found, now)
-        return _Seen(found, now, max(self.pause, pause))
+            return _Seen(found, now, content)
+        return _Seen(found, now, content, max(self.pause, pause))
+
+
+def _beginning(path: Path) -> bytes:
+    try:
+        with regular_file.opened(path) as descriptor:
+            return os.pread(descriptor, _LOOKED_AT, 0)
+    except OSError:
+        return b""
 
 
 @dataclass(slots=True)
@@ -120,7 +133,8 @@ class Unfinished:
             return None
         now = self.clock()
         known = self._seen.get(path)
-        seen = self._seen[path] = known.then(found, now) if known else _Seen(found, now)
+        seen = known.then(path, found, now) if known else _Seen(found, now, _beginning(path))
+        self._seen[path] = seen
         # By the other clock it may be known to be older; where that was set back, it is not.
         age = max(now - seen.since, self.wall() - found.changed)
         if self._whole.get(path) == found:
