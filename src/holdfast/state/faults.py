@@ -18,7 +18,7 @@ class NotWritableError(LedgerError):
 
 class UnusableError(LedgerError):
     """What is there cannot be read, is no ledger, or proves nothing. The daemon goes on without
-    it (ADR 0049); everybody else stops."""
+    it (ADR 0042); everybody else stops."""
 
 
 def restore(path: Path) -> str:
