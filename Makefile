@@ -31,6 +31,10 @@ help: ## this list
 demo: bytecode packages-demo ## set up, then show Holdfast at work in a private namespace
 	@$(BIN)/holdfast demo
 
+.PHONY: check
+check: $(DEV) ## lint, types, and every test that needs no kernel, no daemon and little time: within a minute
+	@tools/check
+
 .PHONY: test
 test: $(DEV) bytecode packages-test ## set up, then run every lane
 	@tools/test-lanes
@@ -49,7 +53,7 @@ test-systemd: $(DEV) bytecode packages-test ## the systemd lane: tests marked sy
 
 .PHONY: test-qemu
 test-qemu: $(DEV) bytecode packages-test ## the qemu lane: tests marked qemu, on a whole kernel under QEMU
-	@QEMU_TIMEOUT=900 tools/qemu-run $(PYTEST) $(call MARKED,qemu) $(OR_LACKING)
+	@QEMU_TIMEOUT=2400 tools/qemu-run $(PYTEST) $(call MARKED,qemu) $(OR_LACKING)
 
 .PHONY: soak
 soak: $(DEV) packages-test ## the long runs of the random tests

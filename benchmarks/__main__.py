@@ -14,8 +14,8 @@ from benchmarks.harness import Result
 NAMES = (
     "cli-start", "routes-cold", "routes-noop", "routes-foreign", "routes-million",
     "firewall-change", "firewall-change-set", "default-route-failover", "plan-resources",
-    "plan-resources-many", "route-add-one", "drift-repair", "daemon-storm", "daemon-fight",
-    "daemon-idle", "watch-storm",
+    "plan-resources-many", "plan-differences", "route-add-one", "drift-repair", "daemon-storm",
+    "daemon-fight", "daemon-idle", "watch-storm",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tests.agent.daemon import serve
 from tests.agent.drifting import RESOURCES, ground
 from tests.agent.undoer import undoing
 from tests.namespace import private_namespaces
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 BAR_S = 10.0
 _SECONDS = 30.0

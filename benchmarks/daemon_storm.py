@@ -17,7 +17,7 @@ from benchmarks.harness import Result, Run, router
 from benchmarks.process import cpu_s, rss_mb
 from tests.agent.daemon import serve
 from tests.agent.storm import Storm
-from tests.agent.street import until
+from tests.agent.two_providers import until
 
 COUNT = 1_000
 BAR_SHARE = 0.5

@@ -26,14 +26,14 @@ from pathlib import Path
 
 from benchmarks.harness import Result, Run
 from holdfast.engine.intent import Intent
-from holdfast.host import nft_script
+from holdfast.host.nft import nft_script
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import load_router
 from tests.agent.daemon import serve
-from tests.agent.street import ROUTER, Flow, Street, street, until
+from tests.agent.two_providers import ROUTER, Flow, TwoProviders, two_providers, until
 from tests.namespace import Namespace, private_namespaces
-from tests.policy.town import facts
-from tests.safety.router import document
+from tests.safety.router_scene import document
+from tests.uplinks.uplink_network import facts
 
 RUNS = 20
 _AT_ONCE = 5  # before the other one's turn comes
@@ -111,7 +111,7 @@ def _stamp(about: list[tuple[int, int, bytes]]) -> float:
     raise RuntimeError("the kernel gave no time stamp")
 
 
-def _failover(place: Street) -> float:
+def _failover(place: TwoProviders) -> float:
     with place.first.wire("wan0p") as tap:
         tap.setblocking(False)
         tap.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -124,7 +124,7 @@ def _failover(place: Street) -> float:
     return took
 
 
-def _first_over_second(place: Street) -> float:
+def _first_over_second(place: TwoProviders) -> float:
     ended = threading.Event()
 
     def begin_flows() -> None:
@@ -154,7 +154,7 @@ def _measure(start: _Start) -> list[Run]:
     with (
         tempfile.TemporaryDirectory() as scratch,
         private_namespaces() as router,
-        street() as place,
+        two_providers() as place,
         start(Path(scratch), router) as pid,
         ExitStack() as stack,
     ):

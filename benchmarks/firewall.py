@@ -17,13 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.harness import Result, Run, compare, timed
+from holdfast.engine.artifact import Artifact
 from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass
-from holdfast.host import nft_ruleset, process
+from holdfast.host import process
 from holdfast.host.host import LinuxHost
-from holdfast.host.nft_ruleset import Ruleset
+from holdfast.host.nft import nft_ruleset
+from holdfast.host.nft.nft_ruleset import Ruleset
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.namespace import private_namespaces
@@ -110,9 +112,12 @@ def _nft(_folder: Path, file: Path) -> Run:
     return timed([process.find("nft", "nftables"), "-f", str(whole)])
 
 
+def table(body: str) -> Artifact:
+    return nft_table(_FAMILY, _NAME, body)
+
+
 def apply(root: Path, body: str) -> None:
-    table = nft_table(_FAMILY, _NAME, body)
-    desired = Desired((Intent("Benchmark/x", table, "x:1:1"),))
+    desired = Desired((Intent("Benchmark/x", table(body), "x:1:1"),))
     paths = Paths(root)
     with Ledger.open(paths, command="benchmark") as ledger, LinuxHost(paths, 72) as host:
         report = Pass(desired, host, ledger, Policy(host.epoch), generation=1).run(lambda _: None)

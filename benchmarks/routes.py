@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from holdfast.host.netlink import attributes
-from holdfast.host.netlink.names import read_names
+from holdfast.host.netlink.links.link_names import read_names
 from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
 
 GATEWAY = "192.0.2.2"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import socket
+import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -41,9 +43,20 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
+def files_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as they are written, within this process."""
+    monkeypatch.setattr("holdfast.runtime.startup.QUIET_S", 0.0)
+
+
+@pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A `--root` directory."""
     return tmp_path / "root"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    words = "only what needs no namespace and no other program, and is over soon (`make check`)"
+    parser.addoption("--check", action="store_true", help=words)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,15 +67,29 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "systemd: the lane with systemd as PID 1 runs this test too")
     config.addinivalue_line("markers", "qemu: the lane under QEMU runs this test too")
     config.addinivalue_line("markers", "soak: `make soak` runs this test for longer")
+    config.addinivalue_line("markers", "programs: it starts other programs, or asks the kernel")
+    config.addinivalue_line("markers", "long: it takes seconds of processor time")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The Makefile finds the tests of a lane by their files."""
+    if config.getoption("--check"):
+        sys.addaudithook(_refuse_programs)
+        left_out = [item for item in items if lanes.left_out_of_check(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     texts = cache(lambda path: path.read_text())
     for item in items:
         for mark in item.iter_markers():
             if mark.name in lanes.LANES and f"mark.{mark.name}" not in texts(item.path):
                 raise pytest.UsageError(f"{item.nodeid}: its own file must say mark.{mark.name}")
+
+
+def _refuse_programs(event: str, arguments: tuple[object, ...]) -> None:
+    """A test of `make check` that starts a program or opens a netlink socket fails."""
+    netlink = event == "socket.__new__" and arguments[1] == socket.AF_NETLINK
+    if event == "subprocess.Popen" or netlink:
+        pytest.fail(f"{event}: `make check` runs this test, and should not: mark it `programs`")
 
 
 @pytest.hookimpl(wrapper=True)

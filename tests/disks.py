@@ -28,6 +28,15 @@ class Disk:
         for ballast in self.folder.glob(".ballast-*"):
             ballast.unlink()
 
+    def use_up_inodes(self) -> None:
+        """Not a file more can be made there, on a tmpfs."""
+        found = os.statvfs(self.folder)
+        used = found.f_files - found.f_ffree
+        _mount("-o", f"remount,nr_inodes={used}", str(self.folder))
+
+    def give_inodes(self) -> None:
+        _mount("-o", "remount,nr_inodes=10000", str(self.folder))
+
     def read_only(self) -> None:
         """Nobody may have a file open to write it."""
         _mount("-o", "remount,ro", str(self.folder))

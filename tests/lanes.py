@@ -15,6 +15,19 @@ import pytest
 
 from tests.namespace import Namespace
 
+# Where `make check` looks for tests. The packages that the first three folders are of are pure.
+PURE = ("config", "engine", "resources")
+CHECKED = (
+    *PURE, "host", "runtime", "state",
+    "test_characters.py", "test_dataclass.py", "test_diff.py", "test_long_texts.py",
+    "agent/test_before.py", "agent/test_configuration.py", "agent/test_fights.py",
+    "agent/test_judgement.py", "agent/test_on_behalf.py", "agent/test_own_changes.py",
+    "agent/test_pass_schedule.py", "agent/test_pending_hints.py", "agent/test_plugin_schedule.py",
+    "agent/test_retry_policy.py", "agent/web/test_metrics_reference.py",
+    "api/test_relay.py", "api/test_server.py", "cli/test_daemon_wait.py", "cli/test_output.py",
+    "cli/test_render.py", "cli/test_selector.py", "cli/test_terminal.py", "cli/test_trial_dhcp6.py",
+    "docs/test_links.py", "docs/test_tables.py", "tools/test_lock.py", "wan/test_pppoe_secret.py",
+)  # fmt: skip
 LANES = ("host", "uml", "systemd", "qemu")
 COVERED = "covered by the {} lane"
 
@@ -67,6 +80,14 @@ def needs_link_type(namespace: Namespace, kind: str) -> None:
             covered_elsewhere(lane, f"this kernel has no {kind} links")
     else:
         namespace.ip("link del probe")
+
+
+def left_out_of_check(item: pytest.Item) -> bool:
+    """Does a test need a namespace or other programs, or much time? `make test` runs it."""
+    marks = {mark.name for mark in item.iter_markers()}
+    return "netns" in getattr(item, "fixturenames", ()) or bool(
+        marks & {"programs", "long", *LANES}
+    )
 
 
 def covered(reason: str) -> bool:

@@ -11,6 +11,8 @@ import pytest
 
 from tests import lanes
 
+pytestmark = pytest.mark.programs
+
 _HERE = Path(__file__).parent
 
 

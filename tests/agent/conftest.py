@@ -5,21 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import startup
-from tests.agent.street import Street, street
+from tests.agent.two_providers import TwoProviders, two_providers
 from tests.namespace import Namespace
 
 
 @pytest.fixture
-def files_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As soon as they are written, within this process."""
-    monkeypatch.setattr(startup, "QUIET_S", 0.0)
-
-
-@pytest.fixture
-def place(netns: Namespace, root: Path) -> Iterator[Street]:
+def place(netns: Namespace, root: Path) -> Iterator[TwoProviders]:
     """The test, as the router, in `netns`."""
     root.mkdir()
     assert not netns.ip("route show")
-    with street() as made:
+    with two_providers() as made:
         yield made

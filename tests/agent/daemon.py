@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.firewall.hosts import LONG
 
 
@@ -76,9 +76,12 @@ def serve(
     file: Path,
     environment: Mapping[str, str] | None = None,
     program: str = "holdfast",
+    logs: Path | None = None,
 ) -> Iterator[Daemon]:
-    """In the network namespace of the caller. program: a module that is run."""
-    log = root / f"serve-{len(list(root.glob('serve-*')))}.log"
+    """In the network namespace of the caller. program: a module that is run. logs: the folder for
+    its log, where that is not the root."""
+    folder = root if logs is None else logs
+    log = folder / f"serve-{len(list(folder.glob('serve-*')))}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", program, "--root", str(root), "serve", str(file)],

@@ -20,7 +20,7 @@ from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report, scope
 from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.messages import Dump
-from holdfast.host.netlink.route_told import RouteListener
+from holdfast.host.netlink.routes.route_notifications import RouteListener
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.routes.route_line import Defaults

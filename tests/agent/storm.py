@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from holdfast.engine.kinds.route import Nexthop, pack_key, template
 from holdfast.host.netlink import attributes
-from holdfast.host.netlink.names import read_names
-from holdfast.host.netlink.route_codec import Leg, created
+from holdfast.host.netlink.links.link_names import read_names
+from holdfast.host.netlink.routes.route_codec import Leg, created
 from holdfast.host.netlink.socket import CREATE, EXCL, REQUEST, NetlinkSocket, Request
 from tests.namespace import Namespace
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,9 +15,9 @@ from tempfile import TemporaryFile
 import pytest
 
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 GOOD = {
     "Interface/lan": "{ifname: lan0}",
@@ -153,6 +154,7 @@ def test_who_appends_with_pauses_is_waited_for(file: Path, root: Path, netns: Na
                 stream.write(f"{line}\n")
             time.sleep(0.6)
         _routed(netns, "10.77.0.0/16")
+        until(lambda: os.fstat(out.fileno()).st_size > 0, "what the monitor says of it")
         monitor.terminate()
         monitor.wait()
         out.seek(0)

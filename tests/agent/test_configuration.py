@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import sources
 from holdfast.agent.configuration import Configuration
 from holdfast.config.part import Part
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
+from holdfast.runtime import sources
 from holdfast.state.ledger import Ledger
 from tests.resources.parts import NOW, mask, part, raw
 from tests.resources.routers import load

@@ -19,10 +19,10 @@ from holdfast.state.ledger import Ledger
 from tests.agent.daemon import Daemon, serve
 from tests.agent.drifting import RESOURCES, foreign, ground, tamperings
 from tests.agent.storm import Storm, flood
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.agent.undoer import undoing
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ROUTE = "198.51.100.0/24"
 

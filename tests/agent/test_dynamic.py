@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import sources
 from holdfast.config.part import Directive, Part
 from holdfast.paths import Paths
+from holdfast.runtime import sources
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
 from tests.resources.parts import mask, raw
 from tests.resources.routers import load

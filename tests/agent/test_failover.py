@@ -11,9 +11,9 @@ from pathlib import Path
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import CHECK, PORT, ROUTER, SERVER, Flow, Street, until
+from tests.agent.two_providers import CHECK, PORT, ROUTER, SERVER, Flow, TwoProviders, until
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 DOWN = "HealthCheck/wan is unhealthy: 2 times in a row: no answer from 192.0.2.254 within 0.1 s"
 UP = "HealthCheck/wan is healthy: answered 2 times in a row"
@@ -29,12 +29,12 @@ def at_work(root: Path, resources: Mapping[str, str] = ROUTER) -> Iterator[Daemo
         yield daemon
 
 
-def takes(place: Street, provider: str) -> None:
+def takes(place: TwoProviders, provider: str) -> None:
     until(lambda: place.way(0.2) == provider, f"new flows go over the {provider} provider")
 
 
 @contextmanager
-def datagrams(place: Street) -> Iterator[socket.socket]:
+def datagrams(place: TwoProviders) -> Iterator[socket.socket]:
     with place.client.inside():
         made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with made:
@@ -42,14 +42,14 @@ def datagrams(place: Street) -> Iterator[socket.socket]:
         yield made
 
 
-def way_of(place: Street, flow: socket.socket) -> str:
+def way_of(place: TwoProviders, flow: socket.socket) -> str:
     place.drain()
     flow.send(b"again")
     return place.arrival()[1]
 
 
 @contextmanager
-def connected(place: Street) -> Iterator[Flow]:
+def connected(place: TwoProviders) -> Iterator[Flow]:
     flow = place.connect()
     try:
         yield flow
@@ -57,7 +57,7 @@ def connected(place: Street) -> Iterator[Flow]:
         flow.close()
 
 
-def test_new_flows_go_to_the_second_provider_and_back(place: Street, root: Path) -> None:
+def test_new_flows_go_to_the_second_provider_and_back(place: TwoProviders, root: Path) -> None:
     with (
         at_work(root) as daemon,
         connected(place) as old,
@@ -87,7 +87,7 @@ def test_new_flows_go_to_the_second_provider_and_back(place: Street, root: Path)
     assert DOWN.endswith(f": {told[1].message}") and told[1].generation == 1
 
 
-def test_a_candidate_that_only_its_check_misses(place: Street, root: Path) -> None:
+def test_a_candidate_that_only_its_check_misses(place: TwoProviders, root: Path) -> None:
     """The verdict counts, not what still gets through: flows leave it, none is lost."""
     with at_work(root), connected(place) as flow, datagrams(place) as other:
         assert way_of(place, other) == "first"
@@ -97,7 +97,7 @@ def test_a_candidate_that_only_its_check_misses(place: Street, root: Path) -> No
         assert way_of(place, other) == "second"
 
 
-def test_flows_of_a_healthy_candidate_do_not_notice(place: Street, root: Path) -> None:
+def test_flows_of_a_healthy_candidate_do_not_notice(place: TwoProviders, root: Path) -> None:
     """Those over the second stay while the first comes and goes; nothing of theirs is lost."""
     with at_work(root) as daemon:
         place.cut()
@@ -115,7 +115,7 @@ def test_flows_of_a_healthy_candidate_do_not_notice(place: Street, root: Path) -
                 assert way_of(place, other) == "second"
 
 
-def test_target_behind_the_provider(place: Street, root: Path) -> None:
+def test_target_behind_the_provider(place: TwoProviders, root: Path) -> None:
     """While another candidate is the default no route leads there but that of the check's own."""
     check = f"{{target: {SERVER}, interface: wan, {CHECK}}}"
     with at_work(root, {**ROUTER, "HealthCheck/wan": check}):
@@ -126,7 +126,7 @@ def test_target_behind_the_provider(place: Street, root: Path) -> None:
         takes(place, "first")
 
 
-def test_killed_and_started_again(place: Street, root: Path, netns: Namespace) -> None:
+def test_killed_and_started_again(place: TwoProviders, root: Path, netns: Namespace) -> None:
     """A verdict outlives the daemon: it does not go back to a provider that is still silent."""
     with at_work(root) as daemon:
         place.cut()

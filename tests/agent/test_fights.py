@@ -68,10 +68,10 @@ def test_one_that_takes_his_time_is_named_within_fifteen_seconds() -> None:
         assert len(ring.told) == 1, every
 
 
-def test_what_is_vital_is_put_back_at_once_for_ever() -> None:
+def test_what_is_urgent_is_put_back_at_once_for_ever() -> None:
     """At a bounded rate, and with the other named as ever."""
     for every in (0.001, 0.1, 1.0, 2.5, 5.0):
-        ring = Ring(replace(UNDOING, vital="the firewall"))
+        ring = Ring(replace(UNDOING, urgent="the firewall"))
         ring.go_on(15.0, every)
         assert len(ring.told) == 1, every
         named, before = ring.now, len(ring.repairs)

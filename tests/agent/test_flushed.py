@@ -9,9 +9,9 @@ import pytest
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import Scene, document
+from tests.safety.router_scene import Scene, document
 
 RESOURCES = {
     "Interface/wan": "{ifname: wan0}",

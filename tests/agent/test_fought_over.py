@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import subprocess
 import time
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from holdfast.paths import Paths
 from holdfast.state.events import StoredEvent
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 RESOURCES = {
     "Interface/wan": "{ifname: wan0, adminUp: true}",
@@ -82,6 +83,90 @@ def test_what_protects_comes_back_at_once_whoever_flushes_it(
             until(lambda: ready(netns), daemon.said())
             # Backed off from, it would be seconds, and ever more of them.
             assert time.monotonic() - started < 15
+        assert daemon.end() == 0
+
+
+WAYS = {
+    "Interface/bridge": "{ifname: br0, type: bridge, adminUp: true}",
+    "IPv4StaticAddress/bridge": "{interface: bridge, address: 10.8.0.1/24}",
+    "RoutingRule/table": "{priority: 100, from: 10.9.0.0/24, table: 100}",
+    "IPv4Route/table": "{destination: default, gateway: 192.0.2.254, interface: wan, table: 100}",
+    "Sysctl/forward": "{key: net.ipv4.ip_forward, value: '1'}",
+    "Neighbour/gateway": "{interface: wan, address: 192.0.2.254, mac: '02:00:00:00:00:fe'}",
+}
+# What is undone, how it is seen to be back, and what the fight is about.
+UNDONE = {
+    "link": (("ip", "link", "set", "wan0", "down"), "ip route show default", "link wan0"),
+    "bridge": (("ip", "link", "del", "br0"), "ip -4 addr show dev br0 scope global", "link br0"),
+    "setting": (
+        ("sysctl", "-qw", "net.ipv4.ip_forward=0"),
+        "grep 1 /proc/sys/net/ipv4/ip_forward",
+        "sysctl net.ipv4.ip_forward",
+    ),
+    "rule": (
+        ("ip", "rule", "del", "priority", "100"),
+        "ip rule show priority 100",
+        "rule 100: from 10.9.0.0/24 lookup 100",
+    ),
+    "neighbour": (
+        ("ip", "neigh", "del", "192.0.2.254", "dev", "wan0"),
+        "ip neigh show nud permanent 192.0.2.254 dev wan0",
+        "neighbour 192.0.2.254 dev wan0",
+    ),
+}
+ROUNDS = 25
+
+
+@pytest.mark.parametrize(("command", "sign", "subject"), UNDONE.values(), ids=UNDONE)
+def test_what_the_way_out_stands_on_comes_back_at_once(
+    file: Path, root: Path, netns: Namespace, command: tuple[str, ...], sign: str, subject: str
+) -> None:
+    """However long the fight lasts; and it is told."""
+    file.write_text(document(RESOURCES | WAYS))
+
+    def is_back() -> bool:
+        found = subprocess.run(sign.split(), capture_output=True, check=False)
+        return bool(found.stdout.strip())
+
+    with serve(root, file) as daemon:
+        until(lambda: ready(netns) and is_back(), "the first pass")
+        daemon.rest()
+        waits = []
+        for _ in range(ROUNDS):
+            netns.run(*command)
+            started = time.monotonic()
+            until(is_back, daemon.said())
+            waits.append(time.monotonic() - started)
+            time.sleep(0.5)
+        told = {one.subject: one.message for one in events(root, "fight")}
+        assert "it is put back each time" in told.pop(subject), daemon.said()
+        assert not any("less and less often" in message for message in told.values()), told
+        # Backed off from, it is 2 s, 4 s, 8 s and 16 s.
+        assert max(waits) < 6, (waits, daemon.said())
+        assert daemon.end() == 0
+
+
+def test_what_nothing_else_stands_on_is_put_back_less_and_less_often(
+    file: Path, root: Path, netns: Namespace
+) -> None:
+    with serve(root, file) as daemon:
+        until(lambda: ready(netns), "the first pass")
+        started = time.monotonic()
+        while not events(root, "fight"):
+            netns.ip("route del 10.20.0.0/16")
+            until(lambda: ready(netns), daemon.said())
+            time.sleep(0.5)
+            assert time.monotonic() < started + 60, daemon.said()
+        (fight,) = events(root, "fight")
+        assert fight.subject == "route 10.20.0.0/16"
+        assert "less and less often" in fight.message
+        waits = []
+        for _ in range(3):
+            started = time.monotonic()
+            netns.ip("route del 10.20.0.0/16")
+            until(lambda: ready(netns), daemon.said())
+            waits.append(time.monotonic() - started)
+        assert max(waits) > 3, waits
         assert daemon.end() == 0
 
 

@@ -14,11 +14,11 @@ from holdfast.paths import Paths
 from holdfast.state import working_copy
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import Holdfast
 from tests.disks import Disk, ext4, fail, small_disk
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ROUTER = {
     "Interface/wan": "{ifname: wan0, adminUp: true, mtu: 1400}",

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import Holdfast
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 # Nobody but the test sets the link up or down.
 LINK = {"Interface/lan": "{ifname: lan0}"}
@@ -153,3 +153,49 @@ def test_what_nothing_declared_tells_is_waited_for_and_compared(
         netns.ip("addr del 192.168.1.1/24 dev ppp0")
         until(lambda: phases(holdfast)["IPv4Route/branch"][0] == "Pending", daemon.said())
         assert links(netns) == ["ppp0"] * 4
+
+
+# What makes the network of a gateway go and come on a link that is nobody's business but others',
+# and how many legs are left meanwhile: an IPv6 route outlives the address of its link.
+SETBACKS = {
+    "admin state": ("link set lan0 down", "link set lan0 up", 0),
+    "carrier": ("link set far0 down", "link set far0 up", LEGS),
+    "addresses": ("addr flush dev lan0 scope global", "addr add 192.168.1.1/24 dev lan0", 1),
+}
+
+
+@pytest.mark.parametrize(("goes", "comes", "left"), SETBACKS.values(), ids=SETBACKS)
+def test_a_link_that_nothing_declares_goes_and_comes(
+    holdfast: Holdfast, netns: Namespace, goes: str, comes: str, left: int
+) -> None:
+    """It is a guest's, by all that can be told, until the network of a gateway is on it."""
+    Path("/proc/sys/net/ipv6/conf/lan0/keep_addr_on_down").write_text("1")
+    Path("/proc/sys/net/ipv6/conf/lan0/accept_dad").write_text("0")
+    netns.ip("addr add 192.168.1.1/24 dev lan0")
+    netns.ip("-6 addr add 2001:db8:1::1/64 dev lan0")
+    with serving(holdfast, netns, ROUTES, LEGS) as daemon:
+        for _ in range(3):
+            daemon.rest()
+            netns.ip(goes)
+            until(lambda: links(netns) == ["lan0"] * left, daemon.said())
+            daemon.rest()
+            netns.ip(comes)
+            if "addr" in comes:
+                netns.ip("-6 addr add 2001:db8:1::1/64 dev lan0")
+            until(lambda: links(netns) == ["lan0"] * LEGS, daemon.said())
+        daemon.rest()
+        assert {phase for phase, _ in phases(holdfast).values()} == {"Healthy"}
+        assert "because of the timer" not in daemon.said()
+
+
+def test_what_is_lacking_is_looked_for_when_asked(holdfast: Holdfast, netns: Namespace) -> None:
+    """Nobody tells the daemon of a route of others': `status` and `plan` see that it is there."""
+    routes = {"IPv4Route/branch": ROUTES["IPv4Route/branch"]}
+    with serving(holdfast, netns, routes, 0) as daemon:
+        daemon.rest()
+        assert phases(holdfast)["IPv4Route/branch"][0] == "Pending"
+        netns.ip("route add 192.168.1.0/24 dev lan0 proto static")
+        planned = holdfast.run("plan", "router.yaml", "-o", "json")
+        # The timer may have been first.
+        assert planned.json["summary"]["create"] == 1 or links(netns) == ["lan0"], planned.out
+        assert phases(holdfast)["IPv4Route/branch"][0] != "Pending"

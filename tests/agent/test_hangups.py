@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 RESOURCES = {
     "Interface/wan": "{ifname: wan0}",

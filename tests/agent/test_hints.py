@@ -14,11 +14,11 @@ from holdfast.host.facts.leases import FOLDER
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.firewall.hosts import LONG
 from tests.namespace import Namespace
-from tests.policy.town import WAN, policy
-from tests.safety.router import document
+from tests.safety.router_scene import document
+from tests.uplinks.uplink_network import WAN, policy
 
 LINK = {"Interface/wan": "{ifname: wan0}"}
 ADDRESS = {**LINK, "IPv4StaticAddress/wan": "{interface: wan, address: 192.0.2.1/24}"}
@@ -165,10 +165,16 @@ def test_second_daemon_is_refused(file: Path, root: Path) -> None:
             third.wait_for("read: 1 resources")
 
 
-def test_slow_sink_holds_nothing_up(file: Path, root: Path, netns: Namespace) -> None:
-    program = root / "sink"
+def test_slow_sink_holds_nothing_up(open_folder: Path, netns: Namespace) -> None:
+    """It runs as nobody, who has to get to it and to have a place to write to."""
+    root, spool = open_folder / "root", open_folder / "spool"
+    root.mkdir(mode=0o755)
+    spool.mkdir()
+    spool.chmod(0o777)
+    netns.veth("wan0", "far0")
+    file, program = root / "router.yaml", root / "sink"
     program.write_text(
-        f"#!/bin/sh\ncat > {root}/begun\nwhile [ ! -e {root}/go ]; do sleep 0.1; done\n"
+        f"#!/bin/sh\ncat > {spool}/begun\nwhile [ ! -e {spool}/go ]; do sleep 0.1; done\n"
     )
     program.chmod(0o755)
     sink = (
@@ -177,10 +183,9 @@ def test_slow_sink_holds_nothing_up(file: Path, root: Path, netns: Namespace) ->
     sink += "       spec: {type: plugin, plugin: {path: /sink, timeout: 60s}}}\n"
     file.write_text(document(ADDRESS) + sink)
     with serve(root, file) as daemon:
-        until((root / "begun").exists, "the sink is told")
+        until((spool / "begun").exists, "the sink is told")
         put(file, document(ADDRESS).replace("192.0.2.1/24", "192.0.2.7/24") + sink)
         until(lambda: has(netns, "192.0.2.7/24"), "a pass while the sink is busy")
-        assert not (root / "over").exists()
         daemon.signal(signal.SIGTERM)
-        (root / "go").touch()
+        (spool / "go").touch()
         assert daemon.process.wait(LONG) == 0

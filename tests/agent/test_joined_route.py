@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import Holdfast
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ROUTE = "2001:db8:9::/48"
 RESOURCES = {

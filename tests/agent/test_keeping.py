@@ -13,24 +13,24 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import beside
-from holdfast.agent.confirm import keeper, lifelines, probing, watching
-from holdfast.agent.confirm import window as confirm
-from holdfast.agent.confirm.deadline import boot_clock
-from holdfast.agent.confirm.lifelines import Lifeline
-from holdfast.agent.confirm.watching import Confirmations
+from holdfast.agent import background, deadline_task
+from holdfast.agent.deadline_task import DeadlineTask
 from holdfast.config.document import SourceFile
-from holdfast.engine import reverse_form
-from holdfast.engine.reverse import Before
+from holdfast.engine import snapshot_form
+from holdfast.engine.snapshot import Snapshot
 from holdfast.errors import LedgerError
 from holdfast.host.facts.clock import boot_id
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime.confirm import deadline_process, lifeline_probes, lifelines
+from holdfast.runtime.confirm import trial as confirm
+from holdfast.runtime.confirm.deadline import boot_clock
+from holdfast.runtime.confirm.lifelines import Lifeline
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 LONG_S = 20.0
 TAG = 72
@@ -39,7 +39,7 @@ TAG = 72
 def wait_within(paths: Paths, within: float) -> None:
     """A generation that waits, and that changed nothing."""
     with LinuxHost(paths, TAG) as host:
-        before = reverse_form.pack(Before(host.epoch, TAG, (), (), ()))
+        before = snapshot_form.pack(Snapshot(host.epoch, TAG, (), (), ()))
     now, lines = time.time(), lifelines.plain([Lifeline("target", 4, "192.0.2.9")])
     with Ledger.open(paths, command="test") as ledger:
         number = ledger.begin_generation([SourceFile("/etc/c.yaml", b"candidate\n")])
@@ -58,16 +58,16 @@ def waits(paths: Paths) -> bool:
 @pytest.fixture
 def paths(netns: Namespace, root: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:  # noqa: ARG001 (where it runs)
     root.mkdir()
-    for place in (keeper, watching):
+    for place in (deadline_process, deadline_task):
         monkeypatch.setattr(place, "_LOOK_S", 0.05)
         monkeypatch.setattr(place, "PAUSE_S", (0.01,) * 5)
-    monkeypatch.setattr(probing, "EVERY_S", 0.05)
+    monkeypatch.setattr(lifeline_probes, "EVERY_S", 0.05)
     return Paths(root)
 
 
 def by_the_daemon(paths: Paths, said: list[str]) -> None:
     async def keep() -> None:
-        keeping = Confirmations(paths, said.append, lambda _why: None)
+        keeping = DeadlineTask(paths, said.append, lambda _why: None)
         await keeping.start()
         task = asyncio.create_task(keeping.run())
         async with asyncio.timeout(LONG_S):
@@ -82,7 +82,7 @@ def by_a_keeper(paths: Paths, said: list[str]) -> None:
     with Ledger.read(paths) as ledger:
         waiting = ledger.waiting()
     assert waiting is not None
-    keeper.keep(paths, waiting.generation, said.append)
+    deadline_process.keep(paths, waiting.generation, said.append)
     assert not waits(paths)
 
 
@@ -93,7 +93,7 @@ def test_a_fault_in_asking_stops_no_clock(
     def fault(*_: object) -> Any:
         raise ZeroDivisionError("nobody thought of this")
 
-    monkeypatch.setattr(probing.Probing, "failing", fault)
+    monkeypatch.setattr(lifeline_probes.LifelineProbes, "failing", fault)
     wait_within(paths, 1.0)
     said: list[str] = []
     keep(paths, said)
@@ -146,19 +146,19 @@ def test_a_ledger_that_could_not_be_read_is_no_try_to_revert(
 
 def test_the_next_deadline_is_kept_in_time(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a ledger that could not be read for a while."""
-    keeping = Confirmations(paths, lambda _line: None, lambda _why: None)
+    keeping = DeadlineTask(paths, lambda _line: None, lambda _why: None)
 
     def unreadable(_paths: Paths) -> Any:
         raise LedgerError("no such device")
 
     async def steps() -> None:
         with monkeypatch.context() as patched:
-            patched.setattr(watching, "stamp", unreadable)
+            patched.setattr(deadline_task, "stamp", unreadable)
             for _ in range(6):
                 await keeping.start()
         assert keeping.pause() == 0.01
         await keeping.start()
-        assert keeping.pause() == watching._LOOK_S
+        assert keeping.pause() == deadline_task._LOOK_S
 
     asyncio.run(steps())
 
@@ -188,7 +188,7 @@ def test_a_revert_that_cannot_be_done_is_said_for_as_long(
 
 
 def test_a_task_that_ends_of_a_fault_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "_AGAIN_S", 0.0)
+    monkeypatch.setattr(background, "_AGAIN_S", 0.0)
     said: list[str] = []
     ways = iter(("the same", "the same", "another", ""))
 
@@ -196,7 +196,7 @@ def test_a_task_that_ends_of_a_fault_is_begun_again(monkeypatch: pytest.MonkeyPa
         if way := next(ways):
             raise KeyError(way)
 
-    asyncio.run(beside.kept(run, said.append))
+    asyncio.run(background.keep_running(run, said.append))
     assert [line.partition("fault of Holdfast's: ")[2].partition(" in ")[0] for line in said] == [
         "KeyError('the same')",
         "KeyError('another')",
@@ -211,7 +211,7 @@ def test_what_a_callback_missed_is_looked_for(capfd: pytest.CaptureFixture[str])
         raise KeyError("a message that nobody thought of")
 
     async def scene() -> None:
-        beside.hear_faults(said.append, lambda: missed.append(None))
+        background.hear_faults(said.append, lambda: missed.append(None))
         for _ in range(2):
             asyncio.get_running_loop().call_soon(fault)
         while len(missed) < 2:

@@ -20,11 +20,11 @@ import pytest
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.firewall.hosts import LONG, Host, new_host
 from tests.namespace import Namespace
-from tests.policy.town import new_router
-from tests.safety.router import document
+from tests.safety.router_scene import document
+from tests.uplinks.uplink_network import new_router
 
 ROUNDS, SOAK_ROUNDS = 6, 200
 PORT = 7

@@ -14,16 +14,20 @@ import pytest
 from holdfast.agent.configuration import Configuration, Read
 from holdfast.agent.health.checks import HealthChecks
 from holdfast.agent.loop import Agent
-from holdfast.agent.passes import Done, Reconciler
+from holdfast.agent.reconciler import Done, Reconciler
 from holdfast.paths import Paths
 from holdfast.resources.facts import Verdict
-from holdfast.resources.policy.health_check import HealthCheck
-from holdfast.resources.policy.health_target import Target
 from holdfast.resources.resource import Resource
+from holdfast.resources.uplinks.health_check import HealthCheck
+from holdfast.resources.uplinks.health_target import Target
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ROUNDS = 5
+ROUTER = {
+    "Interface/wan": "{ifname: wan0}",
+    "IPv4StaticAddress/wan": "{interface: wan, address: 192.0.2.1/24}",
+}
 CHECK = "{target: 192.0.2.254, interface: wan, interval: 60s}"
 
 
@@ -32,8 +36,7 @@ def file(netns: Namespace, root: Path) -> Path:
     root.mkdir()
     netns.veth("wan0", "far0")
     file = root / "router.yaml"
-    address = "{interface: wan, address: 192.0.2.1/24}"
-    file.write_text(document({"Interface/wan": "{ifname: wan0}", "IPv4StaticAddress/wan": address}))
+    file.write_text(document(ROUTER))
     return file
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.agent.daemon import Daemon, serve
 from tests.agent.storm import Storm
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 RESOURCES = {
     "Interface/wan": "{ifname: wan0}",

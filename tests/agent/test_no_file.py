@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
 from tests.safety import named_files
 from tests.safety.named_files import NO_FILES
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 INVALID = 3
 ADDRESS = {

@@ -24,8 +24,9 @@ def holdfast(tmp_path: Path, root: Path) -> Holdfast:
 
 @pytest.mark.parametrize("foreign", ["there", "gone meanwhile"])
 def test_renumbered_and_killed(holdfast: Holdfast, netns: Namespace, foreign: str) -> None:
-    """Somebody's secondary keeps our old address there for the first pass of the candidate; once
-    it is gone the daemon deletes ours, which the way back has to know of all the same."""
+    """Somebody's route from a secondary keeps our old address there for the first pass of the
+    candidate; once that is gone the daemon deletes ours, which the way back has to know of all the
+    same."""
     scene.unchecked()
     netns.veth("wan0", "isp0")
     served = holdfast.declare(WAN, WAN_ADDRESS)
@@ -35,10 +36,11 @@ def test_renumbered_and_killed(holdfast: Holdfast, netns: Namespace, foreign: st
     holdfast.declare(WAN, other, file="candidate.yaml")
     if foreign == "gone meanwhile":
         scene.make(netns, "addr add 192.0.2.77/24 dev wan0")
+        scene.make(netns, "route add 10.98.0.0/16 dev wan0 src 192.0.2.77 proto static")
     before = trials.settled(lambda: scene.everything(netns))
     with serve(holdfast.root, served) as daemon:
         daemon.wait_for("read: ")
-        holdfast.run("apply", "candidate.yaml", "--yes", "--confirm-within", "15s")
+        holdfast.run("apply", "candidate.yaml", "--yes", "--confirm-within", "30s")
         if foreign == "gone meanwhile":
             assert "192.0.2.1/24" in netns.ip("addr show dev wan0")
             scene.make(netns, "addr del 192.0.2.77/24 dev wan0")
@@ -48,7 +50,7 @@ def test_renumbered_and_killed(holdfast: Holdfast, netns: Namespace, foreign: st
         trials.kill(trials.keepers(holdfast.root))
     trials.until(lambda: trials.overdue(holdfast.root), "the deadline passed")
     with serve(holdfast.root, served) as daemon:
-        daemon.wait_for("was reverted: nobody confirmed it within 15s\n")
+        daemon.wait_for("was reverted: nobody confirmed it within 30s\n")
         daemon.wait_for(f"{served} read")
         same(netns, before)
         assert daemon.end() == 0

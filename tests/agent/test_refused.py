@@ -14,17 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import operators, sources
 from holdfast.engine.kinds.address import address
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.paths import Paths
 from holdfast.resources.facts import NOTHING_KNOWN
+from holdfast.runtime import operators, sources
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
+from tests.lanes import needs_programs
 from tests.namespace import Namespace
 from tests.resources.parts import mask, part
-from tests.safety.router import document, load
+from tests.safety.router_scene import document, load
 
 # With an address that stays: that of the operator is not the last one of its link.
 LINK = {
@@ -185,3 +186,105 @@ def test_a_file_that_would_delete_most_of_it(file: Path, root: Path, netns: Name
         put(file, document({**ADDRESS, **dict(list(RULES.items())[:15])}))
         until(lambda: netns.ip("rule show").count("fwmark 0x7") == 15, "a few at a time")
         assert daemon.end() == 0
+
+
+def test_a_mistyped_interface_leaves_the_one_before_in_force(
+    file: Path, root: Path, netns: Namespace
+) -> None:
+    text = document(ADDRESS)
+    file.write_text(text)
+    with serve(root, file) as daemon:
+        daemon.wait_for("because of the start")
+        typed = text.replace("ifname: wan0", "ifname: wna0")
+        put(file, typed.replace("192.0.2.1/24", "192.0.2.2/24"))
+        daemon.wait_for("is not applied: link wna0 is declared")
+        assert "did you mean 'wan0'" in daemon.said()
+        assert "192.0.2.1/24" in netns.ip("addr show dev wan0")
+        netns.ip("addr del 192.0.2.1/24 dev wan0")
+        until(lambda: "192.0.2.1/24" in netns.ip("addr show dev wan0"), "it is held to still")
+        assert daemon.end() == 0
+
+
+def test_a_mistyped_interface_under_another_name(file: Path, root: Path, netns: Namespace) -> None:
+    """With all that refers to it renamed, too."""
+    file.write_text(document(ADDRESS))
+    with serve(root, file) as daemon:
+        daemon.wait_for("because of the start")
+        renamed = {
+            "Interface/home": "{ifname: wna0}",
+            "IPv4StaticAddress/home": "{interface: home, address: 192.0.2.2/24}",
+            "IPv4StaticAddress/spare": "{interface: home, address: 198.51.100.2/24}",
+        }
+        put(file, document(renamed))
+        daemon.wait_for("is not applied: link wna0 is declared")
+        assert "/home would leave wan0 for it" in daemon.said().replace(" and 1 more", "")
+        assert "did you mean 'wan0'" in daemon.said()
+        netns.ip("addr del 192.0.2.1/24 dev wan0")
+        until(lambda: "192.0.2.1/24" in netns.ip("addr show dev wan0"), "it is held to still")
+        assert daemon.end() == 0
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def first_file() -> str:
+    """The one that the guide for beginners begins with."""
+    told = (DOCS / "getting-started.md").read_text()
+    return told.partition("```yaml\n")[2].partition("```")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "typed"),
+    [
+        (first_file(), "wan0", "wna0"),
+        ((DOCS / "examples/home.yaml").read_text(), "eth1", "etn1"),
+    ],
+    ids=["first", "home"],
+)
+def test_a_mistyped_interface_that_nothing_is_deleted_for(
+    root: Path, netns: Namespace, text: str, name: str, typed: str
+) -> None:
+    """Saved while the daemon runs, and there when it starts anew."""
+    needs_programs("dnsmasq", "dhcpcd")
+    root.mkdir()
+    for number, link in enumerate(("wan0", "eth0", "eth1")):
+        netns.veth(link, f"far{number}")
+    file = root / "router.yaml"
+    file.write_text(text)
+
+    def state() -> tuple[str, ...]:
+        routes = netns.ip("route show proto 72")
+        return netns.run("nft", "list", "ruleset"), routes, *_addresses(netns, name)
+
+    try:
+        with serve(root, file) as daemon:
+            daemon.wait_for("because of the start")
+            daemon.rest()
+            before = state()
+            put(file, text.replace(f"ifname: {name}", f"ifname: {typed}"))
+            daemon.wait_for(f"is not applied: link {typed} is declared")
+            assert f" would leave {name} for it; did you mean '{name}'" in daemon.said()
+            daemon.rest()
+            assert state() == before
+            assert daemon.end() == 0
+        with serve(root, file) as daemon:
+            daemon.wait_for(f"is not applied: link {typed} is declared")
+            daemon.rest()
+            assert state() == before
+            # Meant: applied, and not weighed again when it is in force.
+            code, said = command(root, "apply", "--yes", "--allow-mass-delete")
+            assert code == 0, said
+            assert daemon.end() == 0
+        with serve(root, file) as daemon:
+            daemon.wait_for(f"link {typed} is not there yet")
+            daemon.rest()
+            assert "is not applied" not in daemon.said()
+            assert daemon.end() == 0
+    finally:
+        code, said = command(root, "cleanup", str(file), "--yes")
+        assert code == 0, said
+
+
+def _addresses(netns: Namespace, link: str) -> list[str]:
+    (shown,) = netns.ip_json(f"-4 addr show dev {link}")
+    return [one["local"] for one in shown["addr_info"]]

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import learning
+from holdfast.agent import fact_tracker
 from holdfast.agent.loop import Agent
-from holdfast.agent.passes import Done, Reconciler
+from holdfast.agent.reconciler import Done, Reconciler
 from holdfast.host.facts.read import read_facts
 from holdfast.paths import Paths
 from holdfast.resources.facts import Facts, Lookup
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 _LONGEST_S = 30.0
 ROUTES = [f"10.0.{number}.0/24 via 192.0.2.2 dev wan" for number in range(200)]
@@ -133,12 +133,14 @@ def test_facts_are_not_learned_again_for_an_edit(
     running.write("router.yaml", document(RESOURCES | check))
     asked = 0
 
-    def counted(paths: Paths, lookups: tuple[Lookup, ...], gateways: learning.Gateways) -> Facts:
+    def counted(
+        paths: Paths, lookups: tuple[Lookup, ...], gateways: fact_tracker.Gateways
+    ) -> Facts:
         nonlocal asked
         asked += 1
         return read_facts(paths, lookups, gateways)
 
-    monkeypatch.setattr(learning, "read_facts", counted)
+    monkeypatch.setattr(fact_tracker, "read_facts", counted)
 
     async def steps() -> None:
         before = running.full, asked

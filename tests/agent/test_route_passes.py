@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.gathered import Gathered
-from holdfast.agent.passes import Done, Reconciler
+from holdfast.agent.pending_hints import PendingHints
+from holdfast.agent.reconciler import Done, Reconciler
 from holdfast.agent.watch.hint import Hint
 from holdfast.engine.intent import Desired
 from holdfast.engine.narrow import Touched
 from holdfast.engine.plan import Plan
 from holdfast.errors import Refused
 from holdfast.host.facts.read import read_facts
-from holdfast.host.netlink.route_told import RouteListener
+from holdfast.host.netlink.routes.route_notifications import RouteListener
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
 from holdfast.resources.questions import gateways
@@ -82,8 +82,8 @@ class Scene:
     def there(self) -> set[str]:
         return {one["dst"] for one in self.netns.ip_json("route show proto 72")}
 
-    def _gathered(self) -> Gathered:
-        found = Gathered()
+    def _gathered(self) -> PendingHints:
+        found = PendingHints()
         for hint in self.hints:
             found.add(hint, 1.0)
         self.hints = []
@@ -197,7 +197,7 @@ def test_a_route_that_is_fought_over_is_left_and_looked_at_again(
     assert scene.there() == there - {"10.0.7.0/24"}
     # Its time comes, and a look at it finds out what is there now.
     now += 3600
-    gathered = Gathered()
+    gathered = PendingHints()
     gathered.touch(Touched(), scene.reconciler.patience.overdue_routes(now), now)
     done = scene.reconciler.narrow(gathered)
     assert done is not None
@@ -220,7 +220,7 @@ def test_a_route_that_cannot_be_made_is_tried_again_alone(
     def again() -> Done:
         nonlocal now
         now += 100
-        gathered = Gathered(overdue=now)
+        gathered = PendingHints(overdue=now)
         gathered.touch(Touched(), scene.reconciler.patience.overdue_routes(now), now)
         done = scene.reconciler.narrow(gathered)
         assert done is not None
@@ -285,7 +285,7 @@ def test_what_other_kinds_lack_is_not_forgotten_over_routes(scene: Scene) -> Non
     scene.full(scene.load(LINES, CONFIG + rule))
 
     def over_rules() -> Done:
-        gathered = Gathered()
+        gathered = PendingHints()
         gathered.add(Hint("rule"), now)
         done = scene.reconciler.narrow(gathered)
         assert done is not None
@@ -356,7 +356,7 @@ def test_a_plan_is_made_for_what_was_asked_about(scene: Scene) -> None:
         return ""
 
     router = scene.load(LINES[1:])
-    scene.reconciler.routes(router, scene.compiled(router), Gathered(), guard=guard)
+    scene.reconciler.routes(router, scene.compiled(router), PendingHints(), guard=guard)
     (plan,) = seen
     assert [op.verb.value for op in plan.changes] == ["delete"]
     assert sum(op.count for op in plan.operations if op.verb.value == "keep") == 99

@@ -18,11 +18,11 @@ from holdfast.resources import registry
 from holdfast.resources.router import load_router
 from tests.agent import faulty
 from tests.agent.daemon import Daemon, serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
 from tests.resources.mutations import mutants
 from tests.resources.surroundings import surrounded
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 GOOD = {
     "Interface/wan": "{ifname: wan0}",
@@ -127,7 +127,7 @@ def _refused(folder: Path) -> Iterator[bytes]:
     """Of every kind, what is no good: files with mistakes, as they come."""
     spoiled = folder / "spoiled.yaml"
     own = parse(SourceFile("own", document({**GOOD, **OTHER}).encode())).data
-    examples = [own, *(surrounded(name) for name in registry.REGISTRY)]
+    examples = [own, *(surrounded(name) for name in registry.names())]
     for number, example in enumerate(examples):
         for mutant in mutants(example, f"daemon {number}", 60):
             spoiled.write_bytes(mutant.content)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.log import Lines
-from tests.agent.street import until
+from holdfast.runtime.log import Lines
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 LINK = {"Interface/wan": "{ifname: wan0}"}
 ADDRESS = {**LINK, "IPv4StaticAddress/wan": "{interface: wan, address: 192.0.2.1/24}"}

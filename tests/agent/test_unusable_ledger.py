@@ -9,7 +9,6 @@ import pytest
 from holdfast.paths import Paths
 from holdfast.state import working_copy
 from tests.agent.daemon import serve
-from tests.agent.street import until
 from tests.agent.test_full_disk import (
     MORE,
     ROUTER,
@@ -21,6 +20,7 @@ from tests.agent.test_full_disk import (
     spoil,
     whole,
 )
+from tests.agent.two_providers import until
 from tests.cli.conftest import Holdfast
 from tests.namespace import Namespace
 from tests.state.unusable import WAYS, Way, move_away

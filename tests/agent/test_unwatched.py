@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ADDRESS = "{interface: wan, address: 192.0.2.1/24}"
 # In a user namespace of its own, whose limits are nobody else's.

@@ -14,7 +14,7 @@ from holdfast.api.client import Client, connected
 from holdfast.paths import Paths
 from tests.agent.daemon import Daemon, serve
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ADDRESS = "{interface: wan, address: 192.0.2.1/24}"
 ROUTER = {"Interface/wan": "{ifname: wan0}", "IPv4StaticAddress/wan": ADDRESS}

@@ -45,10 +45,15 @@ def held(root: Path, names: Sequence[str] = NAMES) -> Iterator[list[socket.socke
 
 @contextmanager
 def serve(
-    root: Path, file: Path, handed: Sequence[int], names: Sequence[str] = NAMES
+    root: Path,
+    file: Path,
+    handed: Sequence[int],
+    names: Sequence[str] = NAMES,
+    program: str = "holdfast",
 ) -> Iterator[Daemon]:
+    """program: a module that is run."""
     log = root / f"handed-{len(list(root.glob('handed-*')))}.log"
-    command = [sys.executable, "-m", "holdfast", "--root", str(root), "serve", str(file)]
+    command = [sys.executable, "-m", program, "--root", str(root), "serve", str(file)]
     listen = {"LISTEN_FDS": str(len(handed)), "LISTEN_FDNAMES": ":".join(names)}
     with log.open("wb") as out:
         process = subprocess.Popen(

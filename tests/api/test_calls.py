@@ -15,11 +15,11 @@ from holdfast.api.calls import CALLS, Call
 from holdfast.api.client import Client
 from holdfast.errors import ConfigError, HoldfastError, Refused
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.api.conftest import ROUTER, Served, declare
 from tests.namespace import Namespace
 
-LONG = 30.0
+LONG = 120.0
 TEXT = pb.Form(text=True)
 
 
@@ -314,11 +314,14 @@ def test_a_part_that_comes_before_a_valid_file(netns: Namespace, root: Path) -> 
 
 
 def test_a_number_that_is_no_longer_kept(served: Served) -> None:
+    from holdfast.engine import event_kinds
     from holdfast.state.events import Event
     from holdfast.state.ledger import Ledger
 
     with Ledger.open(served.paths, command="test", wait=LONG) as ledger:
-        newest = ledger.append_events(Event("test", "test", str(n)) for n in range(10_100))
+        newest = ledger.append_events(
+            Event(event_kinds.CREATED, "test", str(n)) for n in range(10_100)
+        )
     first, *rest = events(served.client(), after=5)
     assert first.lagged.missed == newest - 10_000 - 5
     assert first.lagged.replay_after == newest - 10_000

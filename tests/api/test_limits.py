@@ -17,13 +17,14 @@ import pytest
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
 from holdfast.api.calls import CALLS, Call
+from holdfast.engine import event_kinds
 from holdfast.errors import HoldfastError
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.api.conftest import Served
 
-LONG = 30.0
+LONG = 120.0
 
 
 def raw(served: Served, call: Call, data: bytes) -> grpc.StatusCode:
@@ -123,7 +124,7 @@ def test_a_subscriber_that_does_not_read_is_told_what_it_missed(
         for _ in range(6):
             with Ledger.open(served.paths, command="test", wait=LONG) as ledger:
                 newest = ledger.append_events(
-                    Event("test", "test", f"{n} {'x' * 2000}") for n in range(5000)
+                    Event(event_kinds.CREATED, "test", f"{n} {'x' * 2000}") for n in range(5000)
                 )
             # Neither passes nor other calls wait for it.
             client = served.client()

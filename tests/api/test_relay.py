@@ -43,7 +43,7 @@ def relayed(listener: socket.socket, place: Path) -> Iterator[Callable[[], None]
     taken = socket.socket(fileno=socket.dup(listener.fileno()))
     taken.setblocking(False)
     with looping() as loop:
-        relay = Relay(taken, str(place))
+        relay = Relay(taken, str(place), limits.MAX_CONNECTIONS)
 
         def on_loop(work: Callable[[], None]) -> None:
             async def run() -> None:
@@ -144,18 +144,52 @@ def test_a_client_that_goes_away_ends_its_call(listener: socket.socket, tmp_path
 def test_so_many_at_once(
     listener: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Who speaks is not sent away for the next, which waits."""
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 2)
     with listening(tmp_path / "inner") as inner, relayed(listener, tmp_path / "inner"):
-        calls = [caller(tmp_path / "outer") for _ in range(3)]
-        first, second = accepted(inner), accepted(inner)
-        inner.settimeout(0.5)
+        calls = []
+        taken = []
+        for _ in range(2):
+            calls.append(caller(tmp_path / "outer"))
+            calls[-1].sendall(b"x")
+            taken.append(accepted(inner))
+            assert taken[-1].recv(1) == b"x"
+        calls.append(caller(tmp_path / "outer"))
+        inner.settimeout(2 * limits.UNSAID_S)
         with pytest.raises(TimeoutError):
             inner.accept()  # the third waits
         inner.settimeout(LONG)
-        first.close()
+        taken[0].close()
         accepted(inner).close()
-        for one in (second, *calls):
+        for one in (taken[1], *calls):
             one.close()
+
+
+def test_who_says_nothing_gives_way_and_the_oldest_first(
+    listener: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 3)
+    with listening(tmp_path / "inner") as inner, relayed(listener, tmp_path / "inner"):
+        speaks = caller(tmp_path / "outer")
+        speaks.sendall(b"x")
+        heard = accepted(inner)
+        assert heard.recv(1) == b"x"
+        silent = [caller(tmp_path / "outer") for _ in range(4)]
+        assert everything(silent[0]) == b"", "it was sent away"
+        assert everything(silent[1]) == b""
+        heard.sendall(b"y")
+        assert speaks.recv(1) == b"y", "the one that spoke was not"
+        for one in (speaks, heard, *silent):
+            one.close()
+
+
+@pytest.mark.parametrize("descriptors", [0, 256, 1024, 4096, 65536, 1 << 30])
+def test_connections_never_take_what_passes_need(descriptors: int) -> None:
+    most = limits.connections(descriptors)
+    assert 4 <= most <= limits.MAX_CONNECTIONS
+    if descriptors >= 512:
+        taken = 2 * most * limits.DESCRIPTORS_EACH
+        assert descriptors - taken >= limits.RESERVED_DESCRIPTORS
 
 
 def test_no_room_for_a_descriptor(
@@ -211,6 +245,8 @@ def served(root: Path, backend: Faulty) -> Iterator[Client]:
         with sockets.folder(Paths(root)) as folder, connected(f"{folder}/{NAMES[0]}") as client:
             yield client
             asyncio.run_coroutine_threadsafe(server.stop(), loop).result(LONG)
+        for one in handed.values():
+            one.close()  # the server has copies
 
 
 def test_a_subscriber_that_never_reads_is_dropped(

@@ -20,7 +20,7 @@ from holdfast.api.server import Server
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 
-LONG = 30.0
+LONG = 120.0
 
 
 class Faulty:

@@ -16,7 +16,7 @@ from holdfast.api.sockets import SOCKETS
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.api.conftest import ROUTER, Served, declare
 from tests.namespace import Namespace
 
@@ -115,19 +115,25 @@ def test_the_group_may_open_them(netns: Namespace, open_folder: Path) -> None:
         assert (folder / "holdfast-ro.sock").stat().st_gid == READERS
         assert _status(open_folder, GROUP).startswith("2 resources: 2 Healthy")
         assert _status(open_folder, READERS).startswith("2 resources: 2 Healthy")
-        assert "it is for root and for the group holdfast" in _status(open_folder, 65534)
+        denied = "it is for root and for the group holdfast: run it with sudo, or as one of that"
+        assert denied in _status(open_folder, 65534)
+        assert denied in _last_line(open_folder, 65534, "top")
     finally:
         process.kill()
         process.wait()
 
 
 def _status(root: Path, group: int) -> str:
-    """The last line of `holdfast status`, as somebody of that group alone, who may read all files:
+    return _last_line(root, group, "status")
+
+
+def _last_line(root: Path, group: int, command: str) -> str:
+    """What a command says last, as somebody of that group alone, who may read all files:
     the interpreter may lie in a folder of root's. Opening a socket takes the right to write."""
     reads = ("--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search")
     who = ("--reuid", "65534", "--regid", str(group), "--clear-groups")
     done = subprocess.run(
-        ["setpriv", *who, *reads, sys.executable, "-m", "holdfast", "--root", str(root), "status"],
+        ["setpriv", *who, *reads, sys.executable, "-m", "holdfast", "--root", str(root), command],
         capture_output=True,
         text=True,
         check=False,

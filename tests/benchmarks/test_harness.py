@@ -74,8 +74,19 @@ def test_a_program_that_fails_is_no_measurement() -> None:
 
 
 def test_memory_is_the_most_the_process_held() -> None:
-    run = harness.timed([sys.executable, "-c", "b'x' * (200 << 20)"])
-    assert 200 < run.rss_mb < 260
+    """Asked by a process of its own, as benchmarks are run: the kernel counts the asking one too,
+    and a worker that has run thousands of tests is larger than what is measured here."""
+    measured = subprocess.run(
+        [sys.executable, "-c", _MEASURE, sys.executable, "-c", "b'x' * (200 << 20)"],
+        cwd=_PROJECT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 200 < float(measured.stdout) < 260
+
+
+_MEASURE = "import sys; from benchmarks import harness; print(harness.timed(sys.argv[1:]).rss_mb)"
 
 
 @pytest.mark.usefixtures("netns")

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.agent.confirm import window as confirm
 from holdfast.engine.kinds import KINDS
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime.confirm import trial as confirm
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import HEAD, Holdfast
 from tests.namespace import Namespace
@@ -235,7 +235,10 @@ def keepers(root: Path) -> list[int]:
         if place.name.isdecimal():
             with suppress(OSError):
                 words = (place / "cmdline").read_bytes().split(b"\0")
-                if b"holdfast.agent.confirm.keeper" in words and str(root).encode() in words:
+                if (
+                    b"holdfast.runtime.confirm.deadline_process" in words
+                    and str(root).encode() in words
+                ):
                     found.append(int(place.name))
     return found
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.actions.plans import part, plan
-from tests.agent.actions.scene import Scene
 from tests.cli.conftest import Holdfast
+from tests.runtime.actions.plans import part, plan
+from tests.runtime.actions.scene import Scene
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def hand_in(scene: Scene, generation: int) -> None:
     with scene.ledger() as ledger:
         ledger.put_part(
             part(
-                plan(parameters=secret, riskLevel="high", description="moves\x1b[2J it"),
+                plan(parameters=secret, riskLevel="high", description="moves it"),
                 plan("k2", mode="execute"),
                 generation=generation,
                 observed=time.time(),
@@ -71,9 +71,13 @@ def test_from_the_proposal_to_the_undo(holdfast: Holdfast, scene: Scene) -> None
     assert f"approved by  user {os.getuid()} (kim)" in shown.out
     assert "undo         can be undone" in shown.out
     assert '"token": ""' in shown.out
-    assert "moves [2J it" in shown.out
-    assert "\x1b" not in shown.out
+    assert "moves it" in shown.out
 
+    tried = holdfast.run("action", "rollback", "k1", "--dry-run")
+    assert tried.code == 0, tried.err
+    assert tried.out.startswith("k1:undo succeeded (dry run): done\n    asks for {")
+    assert '"action": "unassign-secondary-ip"' in tried.out
+    assert scene.asked[-1]["spec"]["mode"] == "dry-run"
     undone = holdfast.run("action", "rollback", "k1")
     assert (undone.code, undone.out) == (0, "k1:undo succeeded: done\n")
     states = {one["key"]: one["state"] for one in journal(holdfast)}
@@ -86,6 +90,39 @@ def test_from_the_proposal_to_the_undo(holdfast: Holdfast, scene: Scene) -> None
 def journal(holdfast: Holdfast) -> list[dict[str, object]]:
     found: list[dict[str, object]] = holdfast.run("action", "journal", "-o", "json").json["actions"]
     return found
+
+
+@pytest.mark.parametrize("key", [["k3"], {"k": 3}, 3, None, ""], ids=str)
+def test_what_is_no_key_is_told_of(holdfast: Holdfast, scene: Scene, key: object) -> None:
+    """Also where nothing else is proposed."""
+    with scene.ledger() as ledger:
+        proposed = part(plan(idempotencyKey=key), generation=2, observed=time.time())
+        ledger.put_part(proposed)
+    for words in (("list",), ("list", "-o", "json"), ("execute",), ("execute", "--approved")):
+        done = holdfast.run("action", *words)
+        assert done.code == 0, done.err
+    assert "rejected app of Owner/ci#2" in holdfast.ok("action", "list").out
+
+
+def test_only_some_of_them_are_listed(holdfast: Holdfast) -> None:
+    def listed(*words: str) -> list[str]:
+        found = holdfast.ok("action", "list", *words, "-o", "json").json
+        return [one["key"] for one in found["actions"]]
+
+    for likes in (("--state", "pending"), ("--provider", "aws"), ("--source", "Owner/ci")):
+        assert listed(*likes) == ["k1"], likes
+    for unlikes in (("--state", "failed"), ("--provider", "gcp"), ("--source", "Owner/cd")):
+        assert listed(*unlikes) == [], unlikes
+        assert holdfast.ok("action", "list", *unlikes).out == "No action is like that.\n"
+    assert holdfast.ok("action", "journal", "--state", "failed").out == "The journal is empty.\n"
+    assert holdfast.run("action", "list", "--state", "open").code == 64
+
+
+def test_all_that_are_approved_are_executed(holdfast: Holdfast) -> None:
+    assert holdfast.ok("action", "execute", "--approved").out == "There is nothing to execute.\n"
+    holdfast.ok("action", "approve", "k1")
+    assert holdfast.run("action", "execute", "k1", "--approved").code == 64
+    assert "k1 succeeded" in holdfast.ok("action", "execute", "--approved").out
 
 
 def test_documents_hold_no_secrets(holdfast: Holdfast, scene: Scene) -> None:

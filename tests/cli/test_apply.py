@@ -79,6 +79,9 @@ def test_what_failed_is_told_in_the_kernels_words_and_the_rest_goes_on(
     assert done.code == 1
     assert "create route 10.1.0.0/16: Network is unreachable" in done.out
     assert "Nexthop has invalid gateway" in done.out
+    assert "nothing on wan0 leads to 203.0.113.1: give it an address in the network" in done.out
+    assert "or say `onlink: true`" in done.out
+    assert "      IPv4Route/bad (router.yaml:14:7)\n" in done.out
     assert done.out.endswith("Not converged: 1 still to do; 3 artifacts as declared.\n")
     assert [seen["dst"] for seen in wan.ip_json("route show proto 72")] == ["10.2.0.0/16"]
 
@@ -145,6 +148,9 @@ def test_nobody_to_ask(holdfast: Holdfast, wan: Namespace) -> None:
     assert (done.code, done.out) == (4, "")
     assert "add --yes" in done.err
     assert not wan.ip_json("addr show dev wan0")[0]["addr_info"]
+    holdfast.ok("apply", "router.yaml", "--yes")
+    # Nothing to be asked about.
+    assert "Converged: 2 artifacts as declared." in holdfast.ok("apply", "router.yaml").out
 
 
 def test_on_a_terminal_it_shows_the_plan_and_takes_only_yes(
@@ -196,7 +202,7 @@ def test_the_second_process_waits_or_says_who_holds_the_ledger(
         assert waiting.stderr.readline() == "waiting for another process to let go of the ledger\n"
         assert waiting.poll() is None
         ledger.close()
-    assert waiting.communicate(timeout=60)[1] == ""
+    assert waiting.communicate(timeout=60)[1] == "  updated link wan0\n"
     assert waiting.returncode == 0
     assert "UP" in wan.ip_json("link show dev wan0")[0]["flags"]
 
@@ -216,7 +222,7 @@ def test_a_disk_that_takes_long_is_nobody_who_holds_the_ledger(
 
     monkeypatch.setattr(database, "open_writer", slow)
     assert main.run(["--root", str(holdfast.root), "apply", str(file), "--yes"]) == 0
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == "  updated link wan0\n"
     assert "UP" in wan.ip_json("link show dev wan0")[0]["flags"]
 
 

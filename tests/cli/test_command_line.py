@@ -38,6 +38,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference"
         ("generations", "show", "99999999999999999999"),
         ("rollback", "--to", "99999999999999999999"),
         ("events", "--after", "99999999999999999999"),
+        ("events", "--resource", "wan"),
+        ("events", "--resource", "Interface/"),
         ("completion", "tcsh"),
     ],
 )
@@ -142,6 +144,11 @@ def test_what_is_no_number(holdfast: Holdfast, word: str) -> None:
     assert f"{word!r} is not a number from 1 on" in done.err
 
 
+def test_a_name_is_no_resource(holdfast: Holdfast) -> None:
+    done = holdfast.run("events", "--resource", "wan")
+    assert "'wan' is no resource: give its kind and name, such as Interface/wan" in done.err
+
+
 def test_a_plan_that_cannot_be_stored(holdfast: Holdfast, netns: object) -> None:
     holdfast.declare(WAN)
     done = holdfast.run("plan", "router.yaml", "--out", "missing/the.plan")
@@ -154,10 +161,13 @@ def test_a_plan_that_cannot_be_stored(holdfast: Holdfast, netns: object) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_what_takes_root_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_takes_root_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    # Loads what it needs: Python may be where another user cannot read it.
+    run(["--root", str(tmp_path), "ledger", "export", str(tmp_path / "export.json")])
+    capsys.readouterr()
     with as_user():
         assert run(["--root", "/nonexistent", "ledger", "export", "/export.json"]) == Exit.FAILED
-    assert "Permission denied; this takes root" in capsys.readouterr().err
+    assert "Permission denied; this takes root: run it with sudo" in capsys.readouterr().err
 
 
 def test_faults_of_our_own_are_short_unless_asked(holdfast: Holdfast) -> None:
@@ -208,7 +218,7 @@ def test_completion_completes(holdfast: Holdfast) -> None:
     assert done.stdout == "plain,reconcile\n"
 
 
-@pytest.mark.parametrize("page", ["commands.md", "exit-codes.md"])
+@pytest.mark.parametrize("page", ["commands.md", "events.md", "exit-codes.md"])
 def test_reference_pages_are_up_to_date(page: str) -> None:
     remedy = "run `python -m holdfast.cli.reference docs/reference`"
     assert (DOCS / page).read_text() == reference.pages()[page], remedy

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from holdfast.agent.confirm import deadline
 from holdfast.cli import main
 from holdfast.errors import LedgerError
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
-from holdfast.resources.moments import parse_moment
+from holdfast.resources.spec.moments import parse_moment
+from holdfast.runtime.confirm import deadline
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.ledger import Ledger
 from tests.cli import confirm_scene as scene

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
 from tests.namespace import Namespace, private_namespaces
@@ -258,7 +258,7 @@ def test_events_of_the_ledger_where_no_daemon_runs(holdfast: Holdfast) -> None:
     assert [one["subject"] for one in found] == ["route 10.1.0.0/16"]
     line = holdfast.ok("events", "--resource", "IPv4Route/a").out
     assert "created    route 10.1.0.0/16" in line
-    assert holdfast.ok("events", "--kind", "nosuch").err == "there are no such events\n"
+    assert holdfast.ok("events", "--kind", "fight").err == "there are no such events\n"
     out = holdfast.folder / "followed"
     with out.open("wb") as stream:
         process = subprocess.Popen(

@@ -69,7 +69,7 @@ def test_the_demo_holds_and_leaves_nothing_behind(user: int) -> None:
     before = _links()
     # Not pytest's folder, which only the user who runs the tests may enter.
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o777)
+        Path(folder).chmod(0o1777)  # as /tmp: a file where others may put another is not read
         done = _demo(user, TMPDIR=folder)
         left = list(Path(folder).iterdir())
     if user and "could not be made" in done.stderr:

@@ -12,7 +12,7 @@ import yaml
 
 from holdfast.config.part import Part
 from holdfast.paths import Paths
-from holdfast.resources.moments import format_moment
+from holdfast.resources.spec.moments import format_moment
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
@@ -67,6 +67,15 @@ def write(holdfast: Holdfast, generation: int = 1, lasts: float = 300, **spec: A
 
 
 @pytest.mark.usefixtures("served")
+def test_a_part_is_withdrawn_by_its_name(holdfast: Holdfast) -> None:
+    holdfast.ok("dynamic", "put", write(holdfast), "router.yaml")
+    assert "Owner/ci" in holdfast.ok("dynamic", "describe", "by-hand", "router.yaml").out
+    assert holdfast.ok("dynamic", "withdraw", "by-hand").out == "Owner/ci#1 is withdrawn\n"
+    done = holdfast.run("dynamic", "withdraw", "by-hand")
+    assert (done.code, "by-hand contributes nothing that could" in done.err) == (1, True)
+
+
+@pytest.mark.usefixtures("served")
 def test_a_part_is_put_in_force_and_withdrawn(holdfast: Holdfast, wan: Namespace) -> None:
     holdfast.ok("apply", "router.yaml", "--yes")
     assert "via 192.0.2.254" in wan.ip("route show 10.1.0.0/16")
@@ -96,6 +105,38 @@ def test_a_part_is_put_in_force_and_withdrawn(holdfast: Holdfast, wan: Namespace
     assert [kind for kind in kinds if kind.startswith(("part", "mask"))] == [
         "part-accepted", "mask-applied", "part-ended", "mask-lifted",
     ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("wan")
+@pytest.mark.parametrize("through", ["the command", "a daemon"])
+def test_parts_by_name_and_of_one_kind(holdfast: Holdfast, served: Path, through: str) -> None:
+    """A source, a part of it, the name it was handed in under, and that of its source alone."""
+    with ExitStack() as stack:
+        if through == "a daemon":
+            stack.enter_context(daemon(holdfast, served))
+        file = () if through == "a daemon" else ("router.yaml",)
+        for generation in (1, 2):
+            holdfast.ok("dynamic", "put", write(holdfast, generation), *file)
+        whole = holdfast.ok("dynamic", "describe", "Owner/ci", *file).out
+        assert "Owner/ci#1: Superseded" in whole
+        for name in ("by-hand", "ci"):
+            assert holdfast.ok("dynamic", "describe", name, *file).out == whole, name
+        one = holdfast.ok("dynamic", "describe", "Owner-ci-1", *file).out
+        assert one == holdfast.ok("dynamic", "describe", "Owner/ci#1", *file).out != whole
+        assert "no such source or part" in holdfast.run("dynamic", "describe", "nobody", *file).err
+
+        def listed(*words: str) -> list[int]:
+            told = holdfast.ok("dynamic", "list", *file, *words, "-o", "json").json
+            return [each["generation"] for each in told["parts"]]
+
+        assert listed("--all") == [2, 1]
+        assert listed("--all", "--status", "superseded") == [1]
+        for words in (("--source", "Owner/ci"), ("--source", "by-hand"), ("--status", "Active")):
+            assert listed(*words) == [2], words
+        for words in (("--source", "Owner/cd"), ("--status", "Expired")):
+            assert listed(*words) == [], words
+        done = holdfast.ok("dynamic", "list", *file, "--source", "Owner/cd")
+        assert done.out == "no part is like that\n"
 
 
 @pytest.mark.usefixtures("wan")
@@ -209,7 +250,8 @@ def test_the_secrets_of_a_plugin_are_not_rendered(holdfast: Holdfast) -> None:
     for form in ("yaml", "json"):
         text = holdfast.ok("dynamic", "render", "router.yaml", "-o", form).out
         assert "hush" not in text
-        assert "/etc/token" in text
+        assert "/etc/token" not in text, "no value of an environment is told"
+        assert "TOKEN_FILE" in text
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.agent.load import load
-from holdfast.agent.stories.explained import explain
-from holdfast.agent.stories.style import Style
 from holdfast.host.netlink.messages import Run
 from holdfast.paths import Paths
+from holdfast.render.explain.by_name import explain
+from holdfast.render.style import Style
+from holdfast.runtime.load import load
+from tests.agent.two_providers import until
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.host.facts.test_leases import GOOD4, Client
 from tests.namespace import Namespace
 
 LIST = ("RouteList", "list", "{gateway: 192.0.2.254, interface: wan, file: routes.txt}")
@@ -184,3 +187,86 @@ def test_what_is_left_undeclared_is_told_to_programs_too(holdfast: Holdfast) -> 
     told = holdfast.ok("explain", "Interface/pair", "router.yaml", "-o", "json").json
     for found in (done, told):
         assert {one["artifact"]["name"] for one in found["orphans"]} == {"pair0"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "route", "owner"),
+    [
+        ("10.6.7.5", "10.6.0.0/16", "RouteList/list"),
+        ("10.1.7.5", "10.1.0.0/16", "IPv4Route/a"),
+        ("10.1.7.5/32", "10.1.0.0/16", "IPv4Route/a"),
+        ("10.99.7.5", "10.99.0.0/16 metric 100", ""),
+    ],
+)
+def test_a_bare_address_leads_to_the_route_by_longest_match(
+    applied: Holdfast, asked: str, route: str, owner: str
+) -> None:
+    told = applied.ok("explain", asked, "router.yaml", "-o", "json").json
+    assert told["longest_match"] == route
+    (found,) = told["findings"]
+    assert found["artifact"] == {"kind": "route", "name": route}
+    assert [one["owner"] for one in found["declared"]] == ([owner] if owner else [])
+    assert f"{asked} is on nothing by itself" in applied.ok("explain", asked, "router.yaml").out
+
+
+def test_each_link_has_a_route_to_link_local_addresses(applied: Holdfast) -> None:
+    """And each is told with the reason that it is there for itself."""
+
+    def told() -> list[tuple[str, str]]:
+        found = applied.ok("explain", "fe80::99", "router.yaml", "-o", "json").json["findings"]
+        return [(str(one["observed"][0]["fields"]["nexthops"]), one["made_for"]) for one in found]
+
+    until(lambda: len(told()) == 2, "addresses of both links")
+    (ours, why), (other, none) = told()
+    assert "dev wan0" in ours
+    assert why.startswith("the kernel made it, as address fe80::")
+    assert "on wan0" in why
+    assert ("dev isp0" in other, none) == (True, "")
+
+
+def test_an_address_that_no_route_leads_to(applied: Holdfast) -> None:
+    done = applied.run("explain", "172.16.9.9", "router.yaml")
+    assert (done.code, "172.16.9.9: no address, neighbour or route" in done.err) == (1, True)
+
+
+def test_what_the_kernel_made_for_an_address_of_ours(applied: Holdfast) -> None:
+    found = _finding(applied, "route", "192.0.2.0/24")
+    assert found["made_for"].startswith(
+        "the kernel made it, as address 192.0.2.1/24 is on wan0: IPv4StaticAddress/wan at "
+    )
+    assert found["next"]["action"] == "none"
+    # The same by one of its addresses.
+    told = applied.ok("explain", "192.0.2.200", "router.yaml").out
+    assert "ours        not by itself; the kernel made it, as address 192.0.2.1/24" in told
+
+
+def test_what_a_dhcp_client_of_ours_brought(holdfast: Holdfast, wan: Namespace) -> None:
+    holdfast.declare(
+        ("Interface", "wan", "{ifname: wan0, managed: false}"),
+        ("IPv4DHCPAddress", "wan", "{interface: wan}"),
+    )
+    holdfast.root.mkdir()
+    Client(holdfast.root).says(GOOD4)
+    wan.ip("link set wan0 up")
+    wan.ip("addr add 203.0.113.7/24 dev wan0 noprefixroute")
+    wan.ip("route add 203.0.113.0/24 dev wan0 proto dhcp src 203.0.113.7")
+    wan.ip("route add default via 203.0.113.1 dev wan0 proto dhcp")
+    for asked in ("203.0.113.7", "203.0.113.0/24", "default", "198.51.100.9"):
+        told = holdfast.ok("explain", asked, "router.yaml").out
+        assert "not by itself; the DHCP client of IPv4DHCPAddress/wan at" in told, asked
+
+
+def test_what_router_advertisements_and_the_kernel_make(holdfast: Holdfast, wan: Namespace) -> None:
+    holdfast.declare(("Interface", "wan", "{ifname: wan0, managed: false}"))
+    Path("/proc/sys/net/ipv6/conf/wan0/accept_dad").write_text("0")
+    wan.ip("link set wan0 up")
+    wan.ip("-6 route add 2001:db8:9::/64 dev wan0 proto ra")
+    told = holdfast.ok("explain", "2001:db8:9::/64", "router.yaml").out
+    assert "router advertisements on wan0 led to it, the link of Interface/wan at" in told
+    own = next(
+        one["local"]
+        for one in wan.ip_json("-6 addr show dev wan0")[0]["addr_info"]
+        if one["scope"] == "link"
+    )
+    told = holdfast.ok("explain", own, "router.yaml").out
+    assert "the kernel made it, as every link has one, for Interface/wan" in told

@@ -10,7 +10,7 @@ import pytest
 from holdfast.paths import Paths
 from holdfast.state import working_copy
 from holdfast.state.ledger import Ledger
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.disks import Disk, small_disk
 from tests.namespace import Namespace

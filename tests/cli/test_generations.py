@@ -12,7 +12,7 @@ from holdfast.cli import main
 from holdfast.config.redaction import redact
 from holdfast.errors import LedgerError
 from holdfast.state.ledger import Ledger
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route, without_notices
 from tests.cli.served import daemon
 from tests.namespace import Namespace
@@ -78,6 +78,39 @@ def test_show_and_diff(holdfast: Holdfast, three: Namespace) -> None:  # noqa: A
         )
 
 
+SHOWING = (
+    ("show", "1"),
+    ("show", "1", "-o", "json"),
+    ("diff", "1", "2"),
+    ("diff", "1", "2", "-o", "json"),
+)
+
+
+def test_a_long_diff_is_cut_and_shown_in_full(holdfast: Holdfast, three: Namespace) -> None:
+    del three  # made
+    file = holdfast.declare(
+        WAN, WAN_ADDRESS, *(route(f"r{n}", f"10.{n}.0.0/16") for n in range(30))
+    )
+    holdfast.set_up("apply", "router.yaml", "--yes")
+    short = holdfast.ok("generations", "diff", "3").out.splitlines()
+    whole = holdfast.ok("generations", "diff", "3", "--full").out.splitlines()
+    assert short == [*whole[:20], f"… {len(whole) - 20} more lines, --full shows all"]
+    cut = holdfast.ok("generations", "diff", "3", "-o", "json").json
+    full = holdfast.ok("generations", "diff", "3", "--full", "-o", "json").json
+    assert (cut["left_out"], full["left_out"]) == (len(whole) - 20, 0)
+    assert full["diff"].splitlines() == whole
+    (one,) = full["files"]
+    assert one["before"] == one["after"] == str(file)
+    added = [
+        line["text"]
+        for hunk in one["difference"]["hunks"]
+        for line in hunk["lines"]
+        if line["change"] == "added"
+    ]
+    assert len(added) == one["difference"]["added"] > 100
+    assert cut["files"][0]["difference"]["left_out"] > 100
+
+
 def test_secrets_are_not_shown(holdfast: Holdfast, wan: Namespace) -> None:  # noqa: ARG001 (made)
     path = holdfast.declare(WAN, WAN_ADDRESS)
     text = path.read_text() + PPPOE
@@ -85,10 +118,7 @@ def test_secrets_are_not_shown(holdfast: Holdfast, wan: Namespace) -> None:  # n
     holdfast.run("apply", "router.yaml", "--yes")
     path.write_text(text.replace("geheim", "anders"))
     holdfast.run("apply", "router.yaml", "--yes")
-    said = "".join(
-        holdfast.ok("generations", *words).out
-        for words in (("show", "1"), ("show", "1", "-o", "json"), ("diff", "1", "2"))
-    )
+    said = "".join(holdfast.ok("generations", *words).out for words in SHOWING)
     assert "geheim" not in said
     assert "anders" not in said
     assert f"{path}: they differ in what is not shown" in said
@@ -102,7 +132,7 @@ def test_secrets_are_not_shown(holdfast: Holdfast, wan: Namespace) -> None:  # n
         ('{"token": "a\\"b", "x": [1]}\n', '{"token": (not shown), "x": [1]}\n'),
         ("passwordFile: here\n", "passwordFile: here\n"),
         ("clientSecret: {file: x, y: z}\n", "clientSecret: (not shown)\n"),
-        ("ä: ö\npsk: 1  # why\n", "ä: ö\npsk: (not shown)  # why\n"),
+        ("ä: ö\npsk: 1  # why\n", "ä: ö\npsk: (not shown)  # (not shown)\n"),
         ("broken: [\npassword: abc\n", "broken: [\npassword: (not shown)\n"),
     ],
 )
@@ -150,7 +180,9 @@ def test_a_rollback_that_is_refused_leaves_the_files(holdfast: Holdfast, three: 
         assert file.read_text() == text
         done = holdfast.ok("rollback", "--to", "1", "--yes", "--allow-mass-delete")
     assert done.out == "Applied: 1 created, 40 deleted.\nConverged: 3 artifacts as declared.\n"
-    assert done.err == f"{file} is as in generation 1 again\n"
+    placed, *told = done.err.splitlines()
+    assert placed == f"{file} is as in generation 1 again"
+    assert sum("  deleted route " in line for line in told) == 1
 
 
 @pytest.mark.usefixtures("three")
@@ -194,7 +226,8 @@ def test_whoever_may_ask_the_daemon_may_go_back(
         root = ["--root", str(holdfast.root)]
         assert main.run([*root, "rollback", "--to", "1", "--yes"]) == 0
         said = capfd.readouterr()
-        assert without_notices(said.err) == f"{file} is as in generation 1 again\n"
+        placed = f"{file} is as in generation 1 again\n"
+        assert without_notices(said.err).startswith(placed), "then what is done, as it happens"
         # Where the daemon has seen the file change before it was asked, nothing was left to apply.
         left = said.out.removeprefix("Applied: 1 created, 1 deleted.\n")
         assert left == "Converged: 3 artifacts as declared.\n"

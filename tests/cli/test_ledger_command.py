@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.paths import Paths
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast
+from tests.lanes import needs_programs
 from tests.namespace import Namespace
 
 
@@ -24,6 +25,8 @@ def test_a_ledger_travels_through_its_export(
     other = Holdfast(holdfast.folder, tmp_path / "other")
     assert "The ledger is empty." in other.ok("ledger", "show").out
     assert "the ledger holds 2 claims" in other.ok("ledger", "import", "ledger.json").out
+    done = other.run("ledger", "import", "-", stdin=(other.folder / "ledger.json").read_text())
+    assert done.out.endswith("Imported /dev/stdin; the ledger holds 2 claims.\n")
     here, there = (one.ok("ledger", "show", "-o", "json").json for one in (holdfast, other))
     assert there["claims"] == here["claims"]
     assert there["generations"][0]["files"] == here["generations"][0]["files"]
@@ -76,14 +79,38 @@ def test_an_import_with_mistakes_is_no_fault(holdfast: Holdfast) -> None:
 
 def test_what_no_claim_can_be_made_of_is_named(holdfast: Holdfast) -> None:
     host = {"kind": "linux.hostname", "name": "system", "attributes": {"hostname": "old"}}
-    table = {"kind": "nft.table", "name": "routerd_nat", "attributes": {}}
-    artifacts = [{**host, "owner": "a/b/Hostname/h"}, {**table, "owner": "a/b/IPv4SourceNAT/x"}]
+    unit = {"kind": "systemd.service", "name": "routerd-dnsmasq.service", "attributes": {}}
+    artifacts = [{**host, "owner": "a/b/Hostname/h"}, {**unit, "owner": "a/b/IPv4DHCPServer/x"}]
     given = holdfast.folder / "artifacts.json"
     given.write_text(json.dumps({"version": 1, "artifacts": artifacts}))
     said = holdfast.ok("ledger", "import", "artifacts.json").out
-    assert "no claim on nft.table routerd_nat: " in said
+    assert "no claim on systemd.service routerd-dnsmasq.service: " in said
     assert said.endswith("the ledger holds 1 claim.\n")
     assert "\n\n\n" not in holdfast.ok("ledger", "show").out
+
+
+def test_tables_of_the_reference_system_go_once_nothing_declares_them(
+    holdfast: Holdfast, wan: Namespace
+) -> None:
+    """Only those that are recorded and bear its name, and only here and now."""
+    needs_programs("nft")
+    for name in ("routerd_nat", "routerd_unrecorded", "mine"):
+        wan.run("nft", "add", "table", "ip", name)
+    entries = [
+        {"kind": "nft.table", "name": name, "attributes": {"family": "ip"}, "owner": "a/b/C/d"}
+        for name in ("routerd_nat", "routerd_gone", "mine")
+    ]
+    given = holdfast.folder / "artifacts.json"
+    given.write_text(json.dumps({"version": 1, "artifacts": entries}))
+    holdfast.ok("ledger", "import", "artifacts.json")
+    holdfast.declare(WAN)
+    plan = holdfast.ok("plan", "router.yaml", "-o", "json").json
+    gone = [one["artifact"]["name"] for one in plan["operations"] if one["action"] == "delete"]
+    assert gone == ["ip routerd_nat"]
+    holdfast.ok("apply", "router.yaml", "--yes", "--allow-mass-delete")
+    left = wan.run("nft", "list", "tables").split("\n")
+    assert "table ip routerd_nat" not in left
+    assert {"table ip mine", "table ip routerd_unrecorded"} <= set(left)
 
 
 def test_check(holdfast: Holdfast, wan: Namespace) -> None:
@@ -96,6 +123,22 @@ def test_check(holdfast: Holdfast, wan: Namespace) -> None:
     assert done.code == 1
     assert "mode is 0644, should be 0600" in done.out
     assert wan.ip_json("link show dev wan0")
+
+
+def test_check_says_a_thing_once(holdfast: Holdfast, wan: Namespace) -> None:
+    assert wan
+    holdfast.declare(WAN)
+    holdfast.ok("apply", "router.yaml", "--yes")
+    ledger = Paths(holdfast.root).ledger
+    content = bytearray(ledger.read_bytes())
+    for at in range(3 * 4096, len(content), 7):
+        content[at] ^= 0x55
+    ledger.write_bytes(content)
+    done = holdfast.run("ledger", "check")
+    lines = done.out.splitlines()
+    assert done.code == 1
+    assert "The ledger is damaged" in done.out
+    assert len(lines) == len(set(lines)) < 60
 
 
 def test_a_damaged_ledger_stops_everything(holdfast: Holdfast, wan: Namespace) -> None:

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.agent import operators
-from holdfast.agent.confirm import lifelines, probing
-from holdfast.agent.confirm.lifelines import Lifeline
 from holdfast.paths import Paths
 from holdfast.resources.router import load_router
+from holdfast.runtime import operators
+from holdfast.runtime.confirm import lifeline_probes, lifelines
+from holdfast.runtime.confirm.lifelines import Lifeline
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
 from tests.cli import confirm_scene as scene
@@ -223,7 +223,7 @@ def test_what_stops_working_while_it_waits(
     assert "2  reverted: the IPv4 default gateway: no answer from 192.0.2.253" in told
 
 
-def trial(holdfast: Holdfast, lines: list[Lifeline]) -> probing.Probing:
+def trial(holdfast: Holdfast, lines: list[Lifeline]) -> lifeline_probes.LifelineProbes:
     paths = Paths(holdfast.root)
     declare(holdfast, "candidate.yaml", WAN, ADDRESS, MOVED)
     assert on_trial(holdfast)[0] == 0
@@ -231,7 +231,7 @@ def trial(holdfast: Holdfast, lines: list[Lifeline]) -> probing.Probing:
     with Ledger.read(paths) as ledger:
         waiting = ledger.waiting()
     assert waiting is not None
-    return probing.probing(paths, replace(waiting, probes=lifelines.plain(lines)))
+    return lifeline_probes.probing(paths, replace(waiting, probes=lifelines.plain(lines)))
 
 
 @pytest.mark.usefixtures("provider")

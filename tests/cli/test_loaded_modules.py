@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from holdfast.resources.registry import CHECKS, COMBINERS, REGISTRY
+from holdfast.resources import registry
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
 
@@ -15,7 +15,7 @@ ROUTER = (WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
 # What the daemon is made of, and what one needs to speak to it.
 DAEMON = ("asyncio", "google", "grpc", "jinja2", "starlette", "holdfast.api", "holdfast.agent.loop")
 # For few commands, and each takes as long to import as a pass.
-DEAR = ("pydantic", "subprocess", "difflib", "random")
+DEAR = ("subprocess", "difflib", "random", "dns.")
 HOST = ("holdfast.host",)
 LEDGER = ("holdfast.state.ledger", "holdfast.state.database")
 CONFIG = ("yaml", "holdfast.config.document", "holdfast.config.yaml12")
@@ -44,7 +44,9 @@ def _among(loaded: set[str], absent: tuple[str, ...]) -> list[str]:
 
 def _kinds(loaded: set[str]) -> set[str]:
     """Modules of resource kinds, and of what is made or checked of several of them."""
-    modules = {*(module for _, module in REGISTRY.values()), *COMBINERS, *CHECKS}
+    kinds = [registry.kind(name) for name in registry.names()]
+    modules = {kind.spec.__module__.removeprefix("holdfast.resources.") for kind in kinds}
+    modules |= {module for kind in kinds for module in (kind.combiner, kind.cross_checks)}
     return {module for module in modules if f"holdfast.resources.{module}" in loaded}
 
 
@@ -60,7 +62,13 @@ def test_where_no_daemon_runs(holdfast: Holdfast) -> None:
     }.items():
         loaded = _loaded(holdfast, *command.split(), "router.yaml")
         assert not _among(loaded, absent), command
-        assert _kinds(loaded) == {"links.interface", "links.static_address", "routes.route"}
+        assert _kinds(loaded) == {
+            "links.interface",
+            "links.interface_checks",
+            "links.static_address",
+            "routes.route",
+            "routes.route_checks",
+        }
     loaded = _loaded(holdfast, "events")
     assert not _among(loaded, (*DAEMON, *DEAR, *HOST, *CONFIG, *ENGINE, "holdfast.resources"))
 
@@ -68,7 +76,7 @@ def test_where_no_daemon_runs(holdfast: Holdfast) -> None:
 @pytest.mark.usefixtures("wan")
 def test_what_a_daemon_is_asked_it_alone_works_out(holdfast: Holdfast) -> None:
     file = holdfast.declare(*ROUTER)
-    absent = (*HOST, *CONFIG, *LEDGER, *ENGINE, "jinja2", "pydantic", "starlette", "uvicorn")
+    absent = (*HOST, *CONFIG, *LEDGER, *ENGINE, "jinja2", "starlette", "uvicorn")
     with daemon(holdfast, file):
         for command in ("status", "plan", "explain IPv4Route/a", "events"):
             loaded = _loaded(holdfast, *command.split())

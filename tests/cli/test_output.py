@@ -9,10 +9,10 @@ import json
 import pytest
 import yaml
 
-from holdfast.agent.stories.members import Members, json_text
 from holdfast.cli import output
 from holdfast.engine import document
 from holdfast.engine.document import About, FileDigest
+from holdfast.render.documents import Members, json_text
 from tests.cli.plans import everything
 
 ABOUT = About("0.1.0", "/", "/etc/r.yaml", (FileDigest("/etc/r.yaml", "00"),))

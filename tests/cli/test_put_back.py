@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.confirm import revert
 from holdfast.cli import apply, main
+from holdfast.host import steps
+from holdfast.host.foreign_state import reading
+from holdfast.host.foreign_state.restore import _Restoring
 from holdfast.host.host import LinuxHost
-from holdfast.host.netlink import steps
-from holdfast.host.others import reading
-from holdfast.host.others.restore import _Restoring
 from holdfast.paths import Paths
+from holdfast.runtime.confirm import revert
 from holdfast.state.ledger import Ledger
 from tests.child import in_child
 from tests.cli import confirm_scene as trials
@@ -124,7 +124,10 @@ def test_more_than_is_kept(
     assert left == ""
 
 
-_STEPS = ("links", "addresses", "order", "nexthops", "routes", "neighbours")
+_STEPS = (
+    *("links", "ports", "addresses", "order", "nexthops", "routes", "neighbours"),
+    *("groups", "settings"),
+)
 
 
 @pytest.mark.parametrize("step", _STEPS)

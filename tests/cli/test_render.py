@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.stories import render, report, wording
-from holdfast.agent.stories.style import Style
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.document import name
 from holdfast.engine.driver import Failure, Result
@@ -15,6 +13,8 @@ from holdfast.engine.kinds.link import link
 from holdfast.engine.kinds.route import Nexthop, batch, expand, template
 from holdfast.engine.plan import Change, Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
+from holdfast.render import artifact_words, plan_text, report
+from holdfast.render.style import Style
 from tests.cli.plans import TRANSIT, everything, keys
 
 PLAIN, COLOURED = Style(False), Style(True)
@@ -43,6 +43,9 @@ In this order:
       risk medium: the destination may become unreachable
    · sysctl net.ipv4.ip_forward = 1
       Sysctl/forward (router.yaml:30:7): nothing declares it any more; its value stays
+
+Restarted or interrupted:
+  link vx1 goes, and comes again
 
 Ours, no longer declared, and kept:
   link old0 type bridge
@@ -74,13 +77,13 @@ Plan: 1 234 to create, 1 to update, 1 to replace, 1 to delete, 1 to forget; 1 ar
 
 
 def test_a_plan_with_one_of_everything() -> None:
-    assert "\n".join(render.plan(everything(), PLAIN)) + "\n" == GOLDEN
+    assert "\n".join(plan_text.plan(everything(), PLAIN)) + "\n" == GOLDEN
 
 
 def test_colour_changes_no_text() -> None:
     import re
 
-    coloured = "\n".join(render.plan(everything(), COLOURED)) + "\n"
+    coloured = "\n".join(plan_text.plan(everything(), COLOURED)) + "\n"
     assert coloured != GOLDEN
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == GOLDEN
     for glyph, code in (("  +", 32), ("  ~", 33), ("-/+", 35), ("  -", 31), ("  ·", 36)):
@@ -89,7 +92,7 @@ def test_colour_changes_no_text() -> None:
 
 def test_nothing_to_do() -> None:
     kept = Operation(Verb.KEEP, link("lan0", {}), ("Interface/lan",), "as declared")
-    assert list(render.plan(Plan((kept,)), PLAIN)) == [
+    assert list(plan_text.plan(Plan((kept,)), PLAIN)) == [
         "Plan: nothing to do; 1 artifact as declared."
     ]
 
@@ -99,7 +102,7 @@ def test_alike_operations_on_single_artifacts_are_grouped_too() -> None:
         Operation(Verb.DELETE, expand(TRANSIT, key), ("RouteList/x",), "gone", proof="kernel tag")
         for key in keys(5)
     ]
-    lines = list(render.plan(Plan(tuple(same)), PLAIN))
+    lines = list(plan_text.plan(Plan(tuple(same)), PLAIN))
     assert sum("   - route" in line for line in lines) == 3
     assert "     … and 2 more" in lines
     assert sum("RouteList/x: gone" in line for line in lines) == 1
@@ -116,7 +119,7 @@ def test_a_batch_that_changes_is_a_few_lines_and_a_number() -> None:
         changes=(Change("nexthops", ("via 192.0.2.9 dev wan0",), ("via 192.0.2.1 dev wan0",)),),
         observed=batch(old, keys(1003)),
     )
-    assert list(render.plan(Plan((moved,)), PLAIN, close=False)) == [
+    assert list(plan_text.plan(Plan((moved,)), PLAIN, close=False)) == [
         "In this order:",
         "",
         "   ~ route 10.0.0.0/24",
@@ -156,14 +159,14 @@ def test_a_batch_that_changes_is_a_few_lines_and_a_number() -> None:
     ],
 )
 def test_artifacts_in_the_language_of_ip(artifact: Artifact, said: str) -> None:
-    assert wording.artifact(name(artifact.key), artifact.fields) == said
+    assert artifact_words.artifact(name(artifact.key), artifact.fields) == said
 
 
 def test_an_ipv6_address_is_said_with_its_prefix_length() -> None:
     import ipaddress
 
     artifact = address(ipaddress.ip_interface("fe80::1/64"), "wan0")
-    said = wording.artifact(name(artifact.key), artifact.fields)
+    said = artifact_words.artifact(name(artifact.key), artifact.fields)
     assert said == "address fe80::1/64 dev wan0 scope link"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.stories.selector import parse
 from holdfast.engine.artifact import Key
 from holdfast.errors import HoldfastError
+from holdfast.render.explain.selector import parse
 
 KEYS = [
     Key("link", "eth0"),
@@ -95,3 +95,28 @@ def test_resources() -> None:
 def test_an_empty_name_is_refused() -> None:
     with pytest.raises(HoldfastError, match="about nothing"):
         parse("  ")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("10.2.7.256", "Octet 256"),
+        ("10.2.7.5/33", "'33' is not a valid netmask"),
+        ("route 10.2.7.5/33", "'33' is not a valid netmask"),
+        ("10.2.7.5.6", "Expected 4 octets"),
+        ("10.0/8", "Expected 4 octets"),
+        ("2001:db8::12345", "At most 4 characters"),
+        ("2001:db8::/129", "'129' is not a valid netmask"),
+    ],
+)
+def test_what_is_nearly_an_address(text: str, why: str) -> None:
+    with pytest.raises(HoldfastError, match=f"is no address or prefix: .*{why}"):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("10.2.7.5", "10.2.7.5"), ("10.2.7.5/32", "10.2.7.5"), ("::1/128", "::1"), ("::/64", "None")],
+)
+def test_one_address(text: str, address: str) -> None:
+    assert str(parse(text).address) == address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.cli.conftest import Holdfast
 from tests.cli.served import daemon
 from tests.namespace import Namespace
@@ -78,6 +78,39 @@ def test_an_address_that_others_routes_hang_on_is_not_replaced(
         "link": "keep",
         "address": "replace",
     }
+
+
+@pytest.mark.parametrize("promotes", [False, True])
+@pytest.mark.parametrize("address", ["192.0.2.5/24", "192.0.2.5/25", "198.51.100.5/24"])
+def test_an_address_that_gives_way_to_another(
+    holdfast: Holdfast, wan: Namespace, address: str, *, promotes: bool
+) -> None:
+    """One in the same subnet is made as its secondary, and goes with it for a moment: others lose
+    what the last address of a link takes along. So the plan says, and the apply does nothing that
+    it did not say."""
+    wan.run("sysctl", "-qw", f"net.ipv4.conf.wan0.promote_secondaries={promotes:d}")
+    interface = ("Interface", "wan", "{ifname: wan0, adminUp: true}")
+    for one in ("192.0.2.1/24", address):
+        holdfast.declare(
+            interface, ("IPv4StaticAddress", "a", f"{{interface: wan, address: {one}}}")
+        )
+        if one != address:
+            holdfast.ok("apply", "router.yaml", "--yes")
+            wan.ip("route add 10.9.0.0/16 via 192.0.2.9 dev wan0 proto static")
+    kept = address == "192.0.2.5/24" and not promotes
+    plan = holdfast.ok("plan", "router.yaml", "-o", "json").json
+    (orphan,) = plan["orphans"]
+    assert orphan["removed"] is not kept
+    assert orphan["losses"] == (["route 10.9.0.0/16 (protocol static)"] if kept else [])
+    done = holdfast.ok("apply", "router.yaml", "--yes")
+    assert "failed" not in done.err
+    assert "10.9.0.0/16" in wan.ip("route show")
+    shown = wan.ip("addr show wan0")
+    assert ("192.0.2.1/24" in shown, address in shown) == (kept, True)
+    holdfast.ok("apply", "router.yaml", "--yes", "--allow-side-effects")
+    shown = wan.ip("addr show wan0")
+    assert ("192.0.2.1/24" in shown, address in shown) == (False, True)
+    assert ("10.9.0.0/16" in wan.ip("route show")) is not kept
 
 
 ROUTE4 = "route 10.9.0.0/16 (protocol static)"
@@ -199,6 +232,27 @@ def test_a_port_that_moves_the_mac_of_a_bridge(holdfast: Holdfast, wan: Namespac
     assert "192.0.2.7" in wan.ip("neigh show nud permanent")
     holdfast.ok("apply", "router.yaml", "--yes", "--allow-side-effects")
     assert " p0@" in wan.ip("link show master br0")
+
+
+def test_a_port_that_leaves_its_bridge(holdfast: Holdfast, wan: Namespace) -> None:
+    """It takes others' entries of the bridge's table along."""
+    bridge = ("Interface", "br", "{ifname: br0, type: bridge, adminUp: true}")
+    holdfast.declare(bridge, ("Interface", "wan", "{ifname: wan0, master: br}"))
+    holdfast.set_up("apply", "router.yaml", "--yes")
+    wan.run("bridge", "fdb", "add", "02:00:00:00:00:aa", "dev", "wan0", "master", "static")
+    group = ("dev", "br0", "port", "wan0", "grp", "239.1.1.1", "permanent")
+    wan.run("bridge", "mdb", "add", *group)
+    holdfast.declare(bridge, ("Interface", "wan", "{ifname: wan0, master: ''}"))
+    (held,) = holdfast.ok("plan", "router.yaml", "-o", "json").json["blocked"]
+    by_hand = "protocol 0 (made by hand or by a program that sets none)"
+    assert held["losses"] == [
+        f"forwarding entry 02:00:00:00:00:aa dev wan0 ({by_hand})",
+        "multicast entry 239.1.1.1 dev br0 port wan0 (protocol static)",
+    ]
+    assert holdfast.forked("apply", "router.yaml", "--yes")[0] == 1
+    assert "master br0" in wan.ip("link show wan0")
+    holdfast.set_up("apply", "router.yaml", "--yes", "--allow-side-effects")
+    assert "master" not in wan.ip("link show wan0")
 
 
 def test_an_address_that_is_no_longer_declared(holdfast: Holdfast, wan: Namespace) -> None:

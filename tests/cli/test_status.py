@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.agent.phases import Phase, ResourceStatus
-from holdfast.agent.stories.status import Past, Status
-from holdfast.agent.stories.style import Style
+from holdfast.render.status import lines
+from holdfast.render.style import Style
+from holdfast.runtime.phases import Phase, ResourceStatus
+from holdfast.runtime.status import Past, Status
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.cli.served import daemon
 from tests.namespace import Namespace
 
 
@@ -32,6 +34,44 @@ def test_healthy_only_when_everything_is(holdfast: Holdfast, wan: Namespace) -> 
     assert status.json["healthy"] is False
     assert status.json["last_pass"]["outcome"] == "converged"
     assert status.json["generation"] == {"number": 1, "state": "converged"}
+
+
+def test_labels_and_annotations_are_told_again(holdfast: Holdfast, wan: Namespace) -> None:
+    """By the command alone and by a daemon alike, and by `explain`."""
+    assert wan
+    file = holdfast.declare(WAN, WAN_ADDRESS)
+    notes = {"labels": {"rack": "7", "site": "attic"}, "annotations": {"example.net/by": "Ann"}}
+    name = "{name: wan, labels: {site: attic, rack: '7'}, annotations: {example.net/by: Ann}}"
+    file.write_text(file.read_text().replace("{name: wan}", name, 1))
+    holdfast.ok("apply", "router.yaml", "--yes")
+
+    def told() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = holdfast.ok("status", "-o", "json", str(file)).json[
+            "resources"
+        ]
+        return found
+
+    alone = told()
+    assert alone[0].items() >= notes.items()
+    assert not {"labels", "annotations"} & set(alone[1])
+    explained = holdfast.ok("explain", "Interface/wan", "router.yaml", "-o", "json").json
+    assert explained.items() >= notes.items()
+    with daemon(holdfast, file):
+        assert told() == alone
+
+
+def test_labels_that_are_called_like_secrets_are_not_told(
+    holdfast: Holdfast, wan: Namespace
+) -> None:
+    assert wan
+    file = holdfast.declare(WAN, WAN_ADDRESS)
+    name = "{name: wan, labels: {apiToken: hunter2}, annotations: {password: hunter2}}"
+    file.write_text(file.read_text().replace("{name: wan}", name, 1))
+    holdfast.ok("apply", "router.yaml", "--yes")
+    for words in (("status",), ("explain", "Interface/wan"), ("dynamic", "render")):
+        told = holdfast.ok(*words, "router.yaml", "-o", "json").out
+        assert "apiToken" in told
+        assert "hunter2" not in told
 
 
 def test_every_phase(holdfast: Holdfast, wan: Namespace) -> None:
@@ -75,4 +115,4 @@ def test_what_is_to_be_deleted_is_not_healthy(holdfast: Holdfast, wan: Namespace
 def test_large_counts_can_be_read() -> None:
     one = ResourceStatus("IPv4Route/a", "x:1:1", Phase.HEALTHY, 1, "")
     told = Status("edge", True, [one] * 1500, {"delete": 0}, Past())
-    assert list(told.lines(Style(colour=False)))[-1] == "1 500 resources: 1 500 Healthy."
+    assert list(lines(told, Style(colour=False)))[-1] == "1 500 resources: 1 500 Healthy."

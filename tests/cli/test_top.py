@@ -16,11 +16,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from holdfast.agent.phases import Phase, ResourceStatus
-from holdfast.agent.stories.status import Past, Status
 from holdfast.cli.screen import text
 from holdfast.cli.terminal import Style
-from holdfast.cli.top_view import Check, PassSeen, PluginSeen, Snapshot, rows
+from holdfast.cli.top_view import (
+    DOWN,
+    END,
+    HOME,
+    PAGE_DOWN,
+    PAGE_UP,
+    UP,
+    Check,
+    PassSeen,
+    PluginSeen,
+    Scrolled,
+    Snapshot,
+    rows,
+)
+from holdfast.runtime.phases import Phase, ResourceStatus
+from holdfast.runtime.status import Past, Status
 from holdfast.state.events import StoredEvent
 from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
@@ -174,6 +187,53 @@ def test_it_fits_any_terminal() -> None:
             assert len(shown) < max(height, 2)
             for width in (1, 2, 20, 80):
                 assert all(len(text(row, width, plain)) <= width for row in shown)
+
+
+def test_every_resource_can_be_scrolled_to() -> None:
+    plain = Style(colour=False)
+    given = snapshot(60)
+    for height in range(34, 50):
+        scrolled = Scrolled()
+
+        def listed(scrolled: Scrolled = scrolled, height: int = height) -> list[str]:
+            shown = [text(row, 200, plain) for row in rows(given, height, scrolled)]
+            assert len(shown) < height
+            return [line.split()[1] for line in shown if "IPv4Route/" in line]
+
+        first = listed()
+        seen = dict.fromkeys(first)
+        for _ in range(60):
+            scrolled.press(DOWN)
+            seen.update(dict.fromkeys(listed()))
+        assert len(seen) == 60, height
+        scrolled.press(UP)  # none of the presses beyond the end count
+        assert listed() != first
+        scrolled.press(HOME)
+        assert listed() == first
+        scrolled.press(PAGE_DOWN + PAGE_UP)
+        assert listed() == first
+        scrolled.press(END)
+        assert listed()[-1] == list(seen)[-1]
+        scrolled.press(HOME)
+        paged = dict.fromkeys(listed())
+        for _ in range(60):
+            scrolled.press(PAGE_DOWN)
+            paged.update(dict.fromkeys(listed()))
+        assert paged == seen, f"pages leave out some of them at {height} lines"
+
+
+def test_keys_scroll_the_list(holdfast: Holdfast, wan: Namespace) -> None:
+    assert wan
+    many = [route(f"r{n:02}", f"10.{n}.0.0/16") for n in range(60)]
+    holdfast.declare(WAN, WAN_ADDRESS, *many)
+    with top(holdfast, "router.yaml") as terminal:
+        terminal.until(lambda shown: any("more" in line for line in shown))
+        terminal.press(END)
+        terminal.until(lambda shown: any("above" in line for line in shown))
+        terminal.press(HOME)
+        terminal.until(lambda shown: not any("above" in line for line in shown))
+        terminal.press("q")
+        assert terminal.end() == 0
 
 
 def test_what_is_wrong_comes_first_and_nothing_moves_the_cursor() -> None:

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, IPv6Network
 
 import pytest
 
-from holdfast.cli.trial.dhcp6 import Link, Server
+from holdfast.cli.sandbox.dhcp6 import Link, Server
 
 LINK = Link("far0", IPv6Address("2001:db8:ffff::1"), IPv6Network("2001:db8:8000::/44"))
 SOLICIT, ADVERTISE, REQUEST, RENEW, REPLY, RELEASE, INFORMATION_REQUEST = 1, 2, 3, 5, 7, 8, 11

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.trial import pppoe, script
-from holdfast.cli.trial.ground import Ground, Uplink
-from holdfast.cli.trial.pppoe import Concentrator
-from holdfast.cli.trial.roles import Nic
+from holdfast.cli.sandbox import pppoe, script
+from holdfast.cli.sandbox.ground import SandboxNetwork, Uplink
+from holdfast.cli.sandbox.pppoe import Concentrator
+from holdfast.cli.sandbox.roles import Nic
 from tests.wan.concentrator import needs_pppoe
 
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
@@ -167,7 +167,7 @@ def test_a_provider_that_cannot_be_dialled_says_why(tmp_path: Path) -> None:
     )
     nic = Nic("eth0", "wan", True, (), (Concentrator("bras7"),))
     uplink = Uplink(nic, "far0", "198.18.0.1", "2001:db8:ffff::1")
-    laid = Ground((uplink,), (), True, why)
+    laid = SandboxNetwork((uplink,), (), True, why)
     assert script.described(laid) == [
         "eth0 leads to a provider with DHCP, router advertisements and DNS at 198.18.0.1",
         f"nobody answers PPPoE, since {why}: what needs a session waits",

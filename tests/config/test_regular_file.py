@@ -76,6 +76,26 @@ def test_what_was_handed_may_be_a_pipe() -> None:
         os.close(reading)
 
 
+def test_what_was_handed_is_read_by_who_may_not_open_it(tmp_path: Path) -> None:
+    """It is for who opened it to say who gets it."""
+    path = tmp_path / "file"
+    path.write_bytes(b"text")
+    path.chmod(0o600)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.seteuid(65534)
+        with pytest.raises(PermissionError):
+            path.read_bytes()
+        name = Path(f"/dev/fd/{descriptor}")
+        assert regular_file.read_handed(name) == b"text"
+        assert regular_file.read_handed(name) == b"text"  # as often as it is asked for
+    finally:
+        os.seteuid(0)
+        os.close(descriptor)
+    with pytest.raises(FileNotFoundError):
+        regular_file.read_handed(Path("/dev/fd/0/none"))
+
+
 def test_what_was_handed_is_bounded_too(tmp_path: Path) -> None:
     descriptor = os.open("/dev/zero", os.O_RDONLY)
     try:

@@ -11,7 +11,7 @@ from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.kinds import KINDS, route
 from holdfast.engine.kinds.route import RouteTemplate
-from holdfast.engine.observed import BulkSighting, Observed, Sighting
+from holdfast.engine.observed import BulkSighting, Loss, Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from tests.engine.memory_routes import MemoryRoutes, identity
 
@@ -45,6 +45,7 @@ class MemoryHost:
     objects: dict[Key, list[Object]] = field(default_factory=dict)
     routes: list[Route] = field(default_factory=list)
     unknown: dict[str, str] = field(default_factory=dict)
+    losses: dict[Key, list[Loss]] = field(default_factory=dict)
     failing: dict[Key, str] = field(default_factory=dict)  # what apply says of an artifact
     remembered: dict[Key, Fields] = field(default_factory=dict)  # what apply says of routes
     log: list[str] = field(default_factory=list)
@@ -74,7 +75,7 @@ class MemoryHost:
         bulk: dict[str, BulkSighting] = {}
         if "route" not in self.unknown and _asked(scope, "route"):
             bulk = {"route": self._routes()}
-        return Observed(sightings, bulk, unknown)
+        return Observed(sightings, bulk, unknown, losses=self.losses)
 
     def _matters(self, key: Key, objects: Sequence[Object], scope: Scope) -> bool:
         ours = any(self.tag and one.protocol == self.tag for one in objects)

@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,6 +77,7 @@ def _settle(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> bulk_cha
     return bulk_changes.settled(ROUTE, TAG, wanted, report.after, standing)
 
 
+@pytest.mark.long
 @given(desired(), desired(), hosts())
 @settings(max_examples=300, deadline=None)
 def test_a_few_are_planned_as_all_of_them_are(
@@ -108,6 +110,7 @@ _KEYS = st.lists(st.sampled_from(PREFIXES), unique=True, max_size=4)
 _BATCHES = st.lists(st.builds(route.batch, templates, _KEYS), max_size=4)
 
 
+@pytest.mark.long
 @given(_BATCHES, _BATCHES)
 @settings(max_examples=300)
 def test_nothing_that_differs_is_overlooked(old: list[Batch], new: list[Batch]) -> None:

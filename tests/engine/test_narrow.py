@@ -14,7 +14,7 @@ from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds import KINDS
-from holdfast.engine.narrow import Ground, NarrowClaims, NarrowHost, Touched
+from holdfast.engine.narrow import NarrowClaims, NarrowHost, PassContext, Touched
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
@@ -28,7 +28,7 @@ POLICY = Policy(epoch="this boot", allow_mass_delete=True)
 WHOLE = ("address", "neighbour", "route", "rule")
 
 
-def at_rest(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> Ground:
+def at_rest(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> PassContext:
     """A full pass, and what it leaves to stand on."""
     numbers = itertools.count(1000)
     nonce = lambda: str(next(numbers))  # noqa: E731 (short)
@@ -38,7 +38,9 @@ def at_rest(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> Ground:
     return narrow.ground(wanted, report.after, seen.sightings)
 
 
-def narrow_pass(ground: Ground, host: MemoryHost, ledger: MemoryLedger, touched: Touched) -> Pass:
+def narrow_pass(
+    ground: PassContext, host: MemoryHost, ledger: MemoryLedger, touched: Touched
+) -> Pass:
     return Pass(
         ground.part(touched),
         NarrowHost(host, ledger, ground, touched),
@@ -112,6 +114,7 @@ def _other(one: Object) -> Object:
     return Object(changed, one.protocol, one.group)
 
 
+@pytest.mark.long
 @given(desired(), hosts(), st.data())
 @settings(max_examples=400, deadline=None)
 def test_it_plans_what_a_full_pass_would(
@@ -137,6 +140,7 @@ def _text(op: Operation) -> str:
     return f"{op.verb} {_said(op)}"
 
 
+@pytest.mark.long
 @given(desired(), hosts(), st.data())
 @settings(max_examples=300, deadline=None)
 def test_carried_out_it_leaves_what_a_full_one_leaves(

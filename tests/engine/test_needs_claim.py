@@ -9,7 +9,6 @@ import pytest
 from holdfast.engine import record
 from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.claim import Claim, ClaimState, Lasting, Provenance
-from holdfast.engine.decide import SETTING
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Operation, Verb
 from tests.engine.memory_host import MemoryHost, MemoryLedger
@@ -20,9 +19,9 @@ FILE, PASSING = Key("file", "/etc/one"), Key("file", "/run/one")
 HOSTNAME, WIREGUARD = Key("hostname", "system"), Key("wireguard", "wg0")
 
 
-def _operation(verb: Verb, key: Key, proof: str = "", *, revert: bool = False) -> Operation:
-    made = Operation(verb, Artifact(key, {}), ("Test/one",), "router.yaml:1", "", proof)
-    return replace(made, revert=revert)
+def _operation(verb: Verb, key: Key, *, setting: bool = False, revert: bool = False) -> Operation:
+    made = Operation(verb, Artifact(key, {}), ("Test/one",), "router.yaml:1")
+    return replace(made, by_declaration=setting, revert=revert)
 
 
 def _claim(key: Key) -> Claim:
@@ -62,7 +61,7 @@ def test_what_is_claimed_already_or_passes_with_the_boot(lasting: Lasting) -> No
 def test_settings_wait_only_where_they_are_to_be_set_back(key: Key) -> None:
     outlives = key is HOSTNAME
     for revert in (False, True):
-        operation = _operation(Verb.UPDATE, key, SETTING, revert=revert)
+        operation = _operation(Verb.UPDATE, key, setting=True, revert=revert)
         assert record.needs_claim(operation, None, BOOT) == (revert and outlives)
         assert record.needs_claim(operation, None, PROCESS) == revert
         assert not record.needs_claim(operation, None, Lasting.FOR_GOOD)

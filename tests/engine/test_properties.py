@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report, scope
 from tests.engine.memory_host import MemoryHost, MemoryLedger
 from tests.engine.universe import desired, hosts, waiting
+
+pytestmark = pytest.mark.long
 
 POLICY = Policy(epoch="this boot", allow_mass_delete=True)
 

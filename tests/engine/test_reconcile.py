@@ -13,6 +13,7 @@ from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import route
 from holdfast.engine.kinds.route import Nexthop
+from holdfast.engine.observed import Loss
 from holdfast.engine.plan import Plan, Verb
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import MAX_ROUNDS, Pass, Report
@@ -429,3 +430,21 @@ def test_file_that_is_changed_in_the_moment_it_was_made_stays_ours() -> None:
     assert ledger.held[key].state is ClaimState.OWNED
     Pass(wanted, host, ledger, policy, nonce=lambda: "8").run(lambda _: None)
     assert host.objects[key][0].fields["sha256"] == "aa"
+
+
+def test_what_was_to_go_and_is_kept_after_all_is_no_convergence() -> None:
+    """Nobody foresaw what others would lose: it came between the plan and the delete."""
+    host, ledger = MemoryHost(), MemoryLedger()
+    run(host, ledger, *LAN)
+    host.failing[ADDRESS] = "would take what others made"
+    host.after_apply = lambda: host.losses.update({ADDRESS: [Loss("route 10.9.0.0/16")]})
+    report = run(host, ledger, LAN[0], generation=2)
+    assert [(one.subject, one.removed) for one in report.after.orphans] == [
+        (Artifact(ADDRESS, {"prefix_length": 24, "protocol": 72}), False)
+    ]
+    assert report.undeleted == {ADDRESS}
+    assert not report.converged and not report.after.changes
+
+    report = run(host, ledger, LAN[0], generation=3)
+    assert not report.failures
+    assert report.converged, "it is kept as planned"

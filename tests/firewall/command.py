@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.firewall.home import document
+from tests.firewall.home_network import document
 
 COMMAND = str(Path(sys.executable).parent / "holdfast")
 

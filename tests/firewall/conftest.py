@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.firewall import home as homes
+from tests.firewall import home_network as homes
 
 
 @pytest.fixture
-def home() -> Iterator[homes.Home]:
+def home() -> Iterator[homes.HomeNetwork]:
     with homes.home() as made:
         yield made

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.firewall.home import CLIENT, ISP, ISP6, ROUTER, WAN, WAN6
+from tests.firewall.home_network import CLIENT, ISP, ISP6, ROUTER, WAN, WAN6
 from tests.firewall.hosts import LONG, SHORT, Host, new_host
 from tests.namespace import Namespace
 

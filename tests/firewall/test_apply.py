@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.firewall.command import Router
-from tests.firewall.home import (
+from tests.firewall.home_network import (
     GROUND,
     ISP,
     NAT,
@@ -17,7 +17,7 @@ from tests.firewall.home import (
     SERVER,
     WAN,
     ZONES,
-    Home,
+    HomeNetwork,
 )
 from tests.namespace import Namespace
 
@@ -109,7 +109,7 @@ def test_a_foreign_table_of_the_name_is_a_conflict(router: Router, netns: Namesp
     assert tables(netns) == set(TABLES)
 
 
-def test_a_client_behind_an_applied_router(home: Home, tmp_path: Path) -> None:
+def test_a_client_behind_an_applied_router(home: HomeNetwork, tmp_path: Path) -> None:
     declared = GROUND | {
         "IPv4StaticAddress/lan": f"{{interface: lan, address: {ROUTER}/24}}",
         **ZONES, **POLICY, **NAT, **SERVICE, **MSS,

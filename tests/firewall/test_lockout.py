@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.firewall.command import COMMAND, Router
-from tests.firewall.home import CLIENT, GROUND, ISP, ROUTER, WAN, ZONES, document
+from tests.firewall.home_network import CLIENT, GROUND, ISP, ROUTER, WAN, ZONES, document
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
 

@@ -3,13 +3,14 @@ lead it elsewhere is refused, and really does lead it elsewhere where it is allo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.firewall.command import Router
-from tests.firewall.home import CLIENT, ISP, ROUTER, WAN, WAN6
+from tests.firewall.home_network import CLIENT, ISP, ROUTER, WAN, WAN6
 from tests.firewall.operator_scene import BEHIND, BEHIND6, Scene, scene
 from tests.namespace import Namespace
 
@@ -25,7 +26,7 @@ NOW = f"answers go `{BEHIND} from {WAN} via {ISP} dev wan0` now, and "
 
 
 @pytest.fixture
-def street(netns: Namespace) -> Iterator[Scene]:
+def network(netns: Namespace) -> Iterator[Scene]:
     with scene(netns) as made:
         yield made
 
@@ -132,9 +133,9 @@ NOT_ANY_MORE: dict[str, tuple[str, dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("case", NOT_ANY_MORE)
-def test_what_would_cut_the_connection(street: Scene, router: Router, case: str) -> None:
+def test_what_would_cut_the_connection(network: Scene, router: Router, case: str) -> None:
     remote, change, said = NOT_ANY_MORE[case]
-    with street.session(remote, WAN6 if ":" in remote else WAN) as session:
+    with network.session(remote, WAN6 if ":" in remote else WAN) as session:
         code, told = router.run("apply", LINKS | change, session.ssh, ANYHOW)
         assert (code, said in told) == (REFUSED, True), told
         assert "--allow-lockout" in told
@@ -170,8 +171,8 @@ HARMLESS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("case", HARMLESS)
-def test_what_does_not_concern_it(street: Scene, router: Router, case: str) -> None:
-    with street.session() as session:
+def test_what_does_not_concern_it(network: Scene, router: Router, case: str) -> None:
+    with network.session() as session:
         code, told = router.run("apply", LINKS | HARMLESS[case], session.ssh, ANYHOW)
         assert code == 0, told
         assert session.passes()
@@ -185,14 +186,14 @@ table inet marks {
 """
 
 
-def test_answers_that_go_by_a_mark(street: Scene, router: Router, tmp_path: Path) -> None:
+def test_answers_that_go_by_a_mark(network: Scene, router: Router, tmp_path: Path) -> None:
     """As on a router with two providers: the mark of a connection says which one it came by."""
     (tmp_path / "marks.nft").write_text(BY_MARK)
-    street.netns.run("nft", "-f", str(tmp_path / "marks.nft"))
-    street.netns.ip("rule add priority 50 fwmark 7 lookup 77")
-    street.netns.ip(f"route add default via {ISP} table 77")
-    street.netns.ip(f"route replace default via {CLIENT}")
-    with street.session() as session:
+    network.netns.run("nft", "-f", str(tmp_path / "marks.nft"))
+    network.netns.ip("rule add priority 50 fwmark 7 lookup 77")
+    network.netns.ip(f"route add default via {ISP} table 77")
+    network.netns.ip(f"route replace default via {CLIENT}")
+    with network.session() as session:
         # What is not marked is not the operator's.
         host = route(f"destination: {BEHIND}/32, interface: lan")
         code, told = router.run("apply", LINKS | host, session.ssh, ANYHOW)
@@ -211,7 +212,7 @@ def test_answers_that_go_by_a_mark(street: Scene, router: Router, tmp_path: Path
 
 def test_the_port_of_a_bridge(netns: Namespace, router: Router) -> None:
     """The one that the operator was last heard on."""
-    with scene(netns) as street:
+    with scene(netns) as network:
         for command in (
             "link add br0 type bridge",
             "link set wan0 master br0",
@@ -223,7 +224,7 @@ def test_the_port_of_a_bridge(netns: Namespace, router: Router) -> None:
         ):
             netns.ip(command)
         bridge = {"Interface/br": "{ifname: br0, managed: false}"}
-        with street.session() as session:
+        with network.session() as session:
             down = {"Interface/wan": "{ifname: wan0, adminUp: false}"}
             code, told = router.run("apply", bridge | down, session.ssh, ANYHOW)
             assert (code, "wan0 is down then" in told) == (REFUSED, True), told
@@ -240,3 +241,91 @@ def test_the_port_of_a_bridge(netns: Namespace, router: Router) -> None:
             code, told = router.run("apply", bridge | down, session.ssh, ANYHOW, "--allow-lockout")
             assert code == 0, told
             assert session.is_cut()
+
+
+TWO = "198.51.101.2"
+SECOND = LINKS | {"Interface/two": "{ifname: wan1, managed: false}"}
+
+
+@pytest.fixture
+def two_providers(network: Scene) -> Scene:
+    """What is sent to the second provider's address comes in there, and answers leave by the
+    first's."""
+    there = f"/proc/{os.getpid()}/fd/{network.far.namespace}"
+    network.netns.ip(f"link add wan1 type veth peer name isp1 netns {there}")
+    network.netns.ip("link set wan1 up")
+    network.far.ip("link set isp1 up", "addr add 198.51.101.1/24 dev isp1")
+    network.netns.ip(f"addr add {TWO}/24 dev wan1")
+    network.netns.ip("route add default via 198.51.101.1 dev wan1 metric 500")
+    for name in ("all", "wan0", "wan1"):
+        Path(f"/proc/sys/net/ipv4/conf/{name}/rp_filter").write_text("0")
+    return network
+
+
+def filtered(link: str, how: int) -> dict[str, str]:
+    return {"Sysctl/filter": f"{{key: net.ipv4.conf.{link}.rp_filter, value: '{how}'}}"}
+
+
+IN_BY_ANOTHER: dict[str, tuple[dict[str, str], str]] = {
+    "the link goes down": (
+        {"Interface/two": "{ifname: wan1, adminUp: false}"},
+        f"set link wan1 down (Interface/two at router.yaml:14:7), and what is sent to {TWO} may"
+        " come in by wan1: wan1 is down then",
+    ),
+    "the link joins a bridge": (
+        {
+            "Interface/br": "{ifname: br1, type: bridge}",
+            "Interface/two": "{ifname: wan1, master: br}",
+        },
+        f"what is sent to {TWO} may come in by wan1: what comes in by wan1 is br1's then",
+    ),
+    "a strict filter on the link": (
+        filtered("wan1", 1),
+        "wan1, which packets may come in by, drops them then (rp_filter 1)",
+    ),
+    "a strict filter on all links": (
+        filtered("all", 1),
+        "wan1, which packets may come in by, drops them then (rp_filter 1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IN_BY_ANOTHER)
+def test_a_link_that_packets_may_come_in_by(
+    two_providers: Scene, router: Router, case: str
+) -> None:
+    change, said = IN_BY_ANOTHER[case]
+    with two_providers.session(local=TWO) as session:
+        code, told = router.run("apply", SECOND | change, session.ssh, ANYHOW)
+        assert (code, said in told) == (REFUSED, True), told
+        assert "this may cut" in told, "nobody can know before"
+        assert session.passes()
+        code, told = router.run("apply", SECOND | change, session.ssh, ANYHOW, "--allow-lockout")
+        assert code == 0, told
+        # The kernel keeps the way in of a connection until any route changes.
+        two_providers.netns.ip("route flush cache")
+        assert session.is_cut()
+
+
+NOT_IN_BY_ANOTHER: dict[str, tuple[str, dict[str, str]]] = {
+    "a loose filter": (TWO, filtered("all", 2)),
+    "a strict filter where answers leave": (TWO, filtered("wan0", 1)),
+    "a strict filter where packets come and answers leave": (WAN, filtered("all", 1)),
+    "the second link, of who comes by the first": (
+        WAN,
+        {"Interface/two": "{ifname: wan1, adminUp: false}"},
+    ),
+    "a link that nothing leads to the operator by": (
+        ROUTER,
+        {"Interface/lan": "{ifname: lan0, adminUp: false}"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_IN_BY_ANOTHER)
+def test_a_link_that_no_packets_come_in_by(two_providers: Scene, router: Router, case: str) -> None:
+    local, change = NOT_IN_BY_ANOTHER[case]
+    with two_providers.session(local=local) as session:
+        code, told = router.run("apply", SECOND | change, session.ssh, ANYHOW)
+        assert code == 0, told
+        assert session.passes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.firewall.home import NAT, POLICY, ROUTER, WAN, WAN6, ZONES, Home
+from tests.firewall.home_network import NAT, POLICY, ROUTER, WAN, WAN6, ZONES, HomeNetwork
 
 _EVERYWHERE = "0.0.0.0"  # noqa: S104
 
@@ -12,7 +12,7 @@ def _exposed(**fields: object) -> dict[str, str]:
     return {"ExposeService/own": f"{{fromZone: uplink, protocol: tcp, {said}}}"}
 
 
-def test_another_port_of_the_router(home: Home) -> None:
+def test_another_port_of_the_router(home: HomeNetwork) -> None:
     own = _exposed(externalPort=2222, internalAddress=ROUTER, internalPort=22)
     home.load(ZONES, POLICY, NAT, own)
     with home.router.listen(_EVERYWHERE, 22):
@@ -21,7 +21,7 @@ def test_another_port_of_the_router(home: Home) -> None:
         assert not home.isp.reaches(ROUTER, 22)
 
 
-def test_only_from_the_sources(home: Home) -> None:
+def test_only_from_the_sources(home: HomeNetwork) -> None:
     home.isp.ip("addr add 198.51.100.7/24 dev isp0")
     own = _exposed(
         externalPort=2222, internalAddress=ROUTER, internalPort=22, sources="[198.51.100.7]"
@@ -32,7 +32,7 @@ def test_only_from_the_sources(home: Home) -> None:
         home.isp.connect(WAN, 2222, source=("198.51.100.7", 0)).close()
 
 
-def test_hairpin_to_the_router(home: Home) -> None:
+def test_hairpin_to_the_router(home: HomeNetwork) -> None:
     own = _exposed(externalPort=8443, internalAddress=ROUTER, internalPort=443, hairpin="true")
     home.load(ZONES, POLICY, NAT, own)
     with home.router.listen(_EVERYWHERE, 443):
@@ -41,7 +41,7 @@ def test_hairpin_to_the_router(home: Home) -> None:
         assert not home.client.reaches(ROUTER, 443)
 
 
-def test_ipv6(home: Home) -> None:
+def test_ipv6(home: HomeNetwork) -> None:
     own = _exposed(family="ipv6", externalPort=443, internalAddress=f'"{WAN6}"')
     home.load(ZONES, POLICY, own)
     with home.router.listen("::", 443), home.router.listen("::", 444):

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from holdfast.agent import operators
 from holdfast.engine.path.judgement import Loss
 from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
@@ -24,12 +23,13 @@ from holdfast.errors import ConfigError
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
+from holdfast.runtime import operators
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
-from tests.firewall.home import CLIENT, ISP, ROUTER, WAN
+from tests.firewall.home_network import CLIENT, ISP, ROUTER, WAN
 from tests.firewall.operator_scene import BEHIND, Scene, Session, scene
 from tests.namespace import Namespace
-from tests.safety.router import TAG, document, links_of_gateways, load
+from tests.safety.router_scene import TAG, document, links_of_gateways, load
 
 OWN = "198.51.100.9"
 LINKS = {"Interface/wan": "{ifname: wan0}", "Interface/lan": "{ifname: lan0}"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.firewall.home import ISP, ISP6, NAT, Home
+from tests.firewall.home_network import ISP, ISP6, NAT, HomeNetwork
 from tests.firewall.hosts import handshake_mss
 
 
@@ -26,7 +26,7 @@ STATIC = "mtu: {source: static, value: 1454}, "
         ("mtu: {source: static, value: 9000}, tcpMSSClamp: {enabled: true}", ISP, 1460),
     ],
 )
-def test_both_ends_are_told(home: Home, more: str, target: str, mss: int) -> None:
+def test_both_ends_are_told(home: HomeNetwork, more: str, target: str, mss: int) -> None:
     home.load(NAT, policy(more))
     with (
         home.isp.wire("isp0") as outside,
@@ -38,7 +38,7 @@ def test_both_ends_are_told(home: Home, more: str, target: str, mss: int) -> Non
         assert handshake_mss(inside, ack=True) == mss
 
 
-def test_connections_from_outside_too(home: Home) -> None:
+def test_connections_from_outside_too(home: HomeNetwork) -> None:
     home.load(policy(STATIC + "tcpMSSClamp: {enabled: true}"))
     with (
         home.client.wire("eth0") as inside,
@@ -50,7 +50,7 @@ def test_connections_from_outside_too(home: Home) -> None:
         assert handshake_mss(outside, ack=True) == 1414
 
 
-def test_other_ways_are_left_alone(home: Home) -> None:
+def test_other_ways_are_left_alone(home: HomeNetwork) -> None:
     home.router.ip("link add other0 type bridge", "link set other0 up")
     other = {
         "Interface/other": "{ifname: other0, managed: false}",

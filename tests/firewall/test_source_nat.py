@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.firewall.home import CLIENT, ISP, SERVER, WAN, Home
+from tests.firewall.home_network import CLIENT, ISP, SERVER, WAN, HomeNetwork
 from tests.firewall.hosts import SHORT
 
 POOL = ["203.0.113.10", "203.0.113.20", "203.0.113.30"]
@@ -17,7 +17,7 @@ def nat(translation: str) -> dict[str, str]:
     }
 
 
-def seen(home: Home, source: str, port: int) -> tuple[str, int]:
+def seen(home: HomeNetwork, source: str, port: int) -> tuple[str, int]:
     """How a connection from there looks to the ISP."""
     host = home.server if source == SERVER else home.client
     with (
@@ -29,7 +29,9 @@ def seen(home: Home, source: str, port: int) -> tuple[str, int]:
         return peer[0], peer[1]
 
 
-def test_a_pool_of_any_size_is_used_evenly_and_a_client_keeps_its_address(home: Home) -> None:
+def test_a_pool_of_any_size_is_used_evenly_and_a_client_keeps_its_address(
+    home: HomeNetwork,
+) -> None:
     home.load(nat(f"{{type: pool, addresses: {POOL}}}"))
     sources = [f"192.168.160.{last}" for last in range(100, 160)]
     home.client.ip(*(f"addr add {source}/24 dev eth0" for source in sources))
@@ -43,7 +45,7 @@ def test_a_pool_of_any_size_is_used_evenly_and_a_client_keeps_its_address(home: 
     }
 
 
-def test_an_address(home: Home) -> None:
+def test_an_address(home: HomeNetwork) -> None:
     home.load(nat("{type: address, address: 203.0.113.7}"))
     assert seen(home, CLIENT, 4321) == ("203.0.113.7", 4321)
 
@@ -56,7 +58,7 @@ def test_an_address(home: Home) -> None:
         (f"{{type: pool, addresses: {POOL}, portMapping: %s}}", POOL),
     ],
 )
-def test_a_range_of_ports(home: Home, translation: str, addresses: list[str]) -> None:
+def test_a_range_of_ports(home: HomeNetwork, translation: str, addresses: list[str]) -> None:
     home.load(nat(translation % "{type: range, start: 3000, end: 3009}"))
     for port in (40001, 40002):
         address, seen_port = seen(home, CLIENT, port)
@@ -73,7 +75,7 @@ def test_a_range_of_ports(home: Home, translation: str, addresses: list[str]) ->
     ],
 )
 def test_a_port_is_kept_where_it_is_free_and_with_preserve_always(
-    home: Home, translation: str
+    home: HomeNetwork, translation: str
 ) -> None:
     home.load(nat(translation % "{type: auto}"))
     first, second = _ports_of_two(home, 5060)
@@ -83,7 +85,7 @@ def test_a_port_is_kept_where_it_is_free_and_with_preserve_always(
     assert _ports_of_two(home, 5061) == (5060, None)
 
 
-def _ports_of_two(home: Home, far_port: int) -> tuple[int, int | None]:
+def _ports_of_two(home: HomeNetwork, far_port: int) -> tuple[int, int | None]:
     """How the ports of two clients look that send from the same one; None: nothing came."""
     with (
         home.isp.datagrams(ISP, far_port) as far,
@@ -103,7 +105,7 @@ def _ports_of_two(home: Home, far_port: int) -> tuple[int, int | None]:
         return first[1], second[1]
 
 
-def test_the_longer_prefix_prevails(home: Home) -> None:
+def test_the_longer_prefix_prevails(home: HomeNetwork) -> None:
     one = {
         "IPv4SourceNAT/one": f"{{outboundInterface: wan, sourceCIDRs: [{CLIENT}],"
         " translation: {type: address, address: 203.0.113.9}}"

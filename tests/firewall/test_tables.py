@@ -11,7 +11,7 @@ import pytest
 from holdfast.engine.intent import Intent
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import load_router
-from tests.firewall.home import GROUND, POLICY, ZONES, tables
+from tests.firewall.home_network import GROUND, POLICY, ZONES, tables
 from tests.namespace import Namespace
 
 CASES = Path(__file__).parents[1] / "resources" / "cases"

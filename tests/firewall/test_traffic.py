@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.firewall.home import (
+from tests.firewall.home_network import (
     CLIENT,
     ISP,
     ISP6,
@@ -17,7 +17,7 @@ from tests.firewall.home import (
     WAN,
     WAN6,
     ZONES,
-    Home,
+    HomeNetwork,
     bridge_filter,
 )
 from tests.firewall.hosts import SHORT
@@ -37,7 +37,7 @@ def talk(one: socket.socket, other: socket.socket) -> None:
     assert one.recv(64) == b"answer"
 
 
-def test_clients_get_out_under_the_routers_address(home: Home) -> None:
+def test_clients_get_out_under_the_routers_address(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY, NAT)
     with home.isp.listen(ISP, 80) as listening, home.client.connect(ISP, 80) as client:
         accepted, (peer, _) = listening.accept()
@@ -46,7 +46,7 @@ def test_clients_get_out_under_the_routers_address(home: Home) -> None:
             talk(client, accepted)
 
 
-def test_nobody_gets_in_uninvited(home: Home) -> None:
+def test_nobody_gets_in_uninvited(home: HomeNetwork) -> None:
     with home.client.listen(CLIENT, 80), home.router.listen("0.0.0.0", 22):  # noqa: S104
         assert home.isp.reaches(CLIENT, 80)  # without a firewall
         assert home.isp.reaches(WAN, 22)
@@ -56,7 +56,7 @@ def test_nobody_gets_in_uninvited(home: Home) -> None:
         assert home.client.reaches(ROUTER, 22)
 
 
-def test_services_of_the_router_are_for_the_zones_named(home: Home) -> None:
+def test_services_of_the_router_are_for_the_zones_named(home: HomeNetwork) -> None:
     policy = {
         "FirewallPolicy/policy": """
         routerAccess:
@@ -81,7 +81,7 @@ def test_services_of_the_router_are_for_the_zones_named(home: Home) -> None:
             assert dhcp.recv(64) == b"inside"
 
 
-def test_an_interface_in_no_zone_gets_the_default(home: Home) -> None:
+def test_an_interface_in_no_zone_gets_the_default(home: HomeNetwork) -> None:
     home.load(
         {"Zone/uplink": "{interfaces: [wan]}"},
         {
@@ -95,7 +95,7 @@ def test_an_interface_in_no_zone_gets_the_default(home: Home) -> None:
         assert home.isp.reaches(WAN, 22)
 
 
-def test_an_exposed_service_is_reached_from_outside(home: Home) -> None:
+def test_an_exposed_service_is_reached_from_outside(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY, NAT, WEB)
     with home.server.listen("192.168.160.20", 8443) as listening:
         with home.isp.connect(WAN, 443) as client:
@@ -109,7 +109,7 @@ def test_an_exposed_service_is_reached_from_outside(home: Home) -> None:
         assert not home.client.reaches(WAN, 443)
 
 
-def test_only_the_sources_get_to_an_exposed_service(home: Home) -> None:
+def test_only_the_sources_get_to_an_exposed_service(home: HomeNetwork) -> None:
     home.isp.ip("addr add 198.51.100.7/24 dev isp0")
     spec = WEB["ExposeService/web"].replace("}", ", sources: [198.51.100.7, 198.51.100.128/25]}")
     home.load(ZONES, POLICY, {"ExposeService/web": spec})
@@ -118,7 +118,7 @@ def test_only_the_sources_get_to_an_exposed_service(home: Home) -> None:
         home.isp.connect(WAN, 443, source=("198.51.100.7", 0)).close()
 
 
-def test_hairpin(home: Home) -> None:
+def test_hairpin(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY, NAT, HAIRPIN)
     with home.server.listen("192.168.160.20", 8443) as listening:
         with home.client.connect(WAN, 443) as client:
@@ -135,7 +135,7 @@ def test_hairpin(home: Home) -> None:
                 talk(client, accepted)
 
 
-def test_hairpin_leaves_the_routers_own_services_alone(home: Home) -> None:
+def test_hairpin_leaves_the_routers_own_services_alone(home: HomeNetwork) -> None:
     accept = {"FirewallPolicy/policy": "{input: {default: accept}}"}
     home.router.ip("link add dmz0 type bridge", "addr add 192.168.170.1/24 dev dmz0")
     home.router.ip("link set dmz0 up")
@@ -151,7 +151,7 @@ def test_hairpin_leaves_the_routers_own_services_alone(home: Home) -> None:
             own.accept()[0].close()
 
 
-def test_hairpin_over_a_filtered_bridge(home: Home) -> None:
+def test_hairpin_over_a_filtered_bridge(home: HomeNetwork) -> None:
     bridge_filter(home.router, on=True)
     home.load(ZONES, POLICY, NAT, HAIRPIN)
     with (
@@ -162,7 +162,7 @@ def test_hairpin_over_a_filtered_bridge(home: Home) -> None:
         talk(client, accepted)
 
 
-def test_neighbours_are_found_and_pings_answered(home: Home) -> None:
+def test_neighbours_are_found_and_pings_answered(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY)
     for host, address in ((home.isp, WAN6), (home.client, "2001:db8:1::1")):
         host.run("ip", "-6", "neigh", "flush", "all")
@@ -172,7 +172,7 @@ def test_neighbours_are_found_and_pings_answered(home: Home) -> None:
     home.client.ping(ROUTER)
 
 
-def test_ipv6_pinhole(home: Home) -> None:
+def test_ipv6_pinhole(home: HomeNetwork) -> None:
     hole = (
         "{family: ipv6, fromZone: uplink, protocol: tcp, externalPort: 443,"
         ' internalAddress: "2001:db8:1::20"'
@@ -195,7 +195,7 @@ def test_ipv6_pinhole(home: Home) -> None:
 
 
 @pytest.mark.parametrize("sources", ["", ', sources: ["2001:db8:ff::/64"]'])
-def test_ipv6_pinhole_whatever_the_prefix(home: Home, sources: str) -> None:
+def test_ipv6_pinhole_whatever_the_prefix(home: HomeNetwork, sources: str) -> None:
     home.server.ip("addr add 2001:db8:2::20/64 dev eth0 nodad")
     home.router.ip("addr add 2001:db8:2::1/64 dev lan0 nodad")
     home.isp.ip(f"route add 2001:db8:2::/64 via {WAN6}")
@@ -214,7 +214,7 @@ def test_ipv6_pinhole_whatever_the_prefix(home: Home, sources: str) -> None:
 
 
 @pytest.mark.parametrize("sources", ["", ', sources: ["2001:db8:ff::/64"]'])
-def test_ipv6_pinhole_with_another_port(home: Home, sources: str) -> None:
+def test_ipv6_pinhole_with_another_port(home: HomeNetwork, sources: str) -> None:
     hole = (
         "{family: ipv6, fromZone: uplink, protocol: tcp, externalPort: 443,"
         f' internalAddress: "2001:db8:1::20", internalPort: 8443{sources}}}'
@@ -228,7 +228,7 @@ def test_ipv6_pinhole_with_another_port(home: Home, sources: str) -> None:
         assert not home.isp.reaches("2001:db8:1::20", 8443)
 
 
-def test_replies_of_dhcp_servers_get_in(home: Home) -> None:
+def test_replies_of_dhcp_servers_get_in(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY)
     with (
         home.router.datagrams("::", 546) as client6,
@@ -245,14 +245,14 @@ def test_replies_of_dhcp_servers_get_in(home: Home) -> None:
         assert client4.recv(64) == b"offer"
 
 
-def _link_local(home: Home) -> str:
+def _link_local(home: HomeNetwork) -> str:
     with home.router.inside() as namespace:
         (found,) = namespace.ip_json("-6 addr show dev wan0")
     (local,) = (each["local"] for each in found["addr_info"] if each["scope"] == "link")
     return str(local)
 
 
-def test_established_flows_survive_a_change(home: Home) -> None:
+def test_established_flows_survive_a_change(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY, NAT, WEB)
     with (
         home.isp.listen(ISP, 80) as outside,
@@ -277,7 +277,7 @@ def test_established_flows_survive_a_change(home: Home) -> None:
             assert home.isp.reaches(WAN, 444)
 
 
-def test_nothing_arrives_that_is_not_wanted(home: Home) -> None:
+def test_nothing_arrives_that_is_not_wanted(home: HomeNetwork) -> None:
     """Datagrams too, which no handshake holds back."""
     home.load(ZONES, POLICY)
     with home.router.datagrams(WAN, 5000) as here, home.isp.datagrams(ISP, 5000) as there:
@@ -287,7 +287,7 @@ def test_nothing_arrives_that_is_not_wanted(home: Home) -> None:
             here.recv(64)
 
 
-def test_no_packet_of_a_running_flow_is_lost_while_tables_change(home: Home) -> None:
+def test_no_packet_of_a_running_flow_is_lost_while_tables_change(home: HomeNetwork) -> None:
     home.load(ZONES, POLICY, NAT, WEB)
     many = {
         f"ExposeService/s{port}": "{fromZone: uplink, protocol: tcp,"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.firewall.home import ISP, NAT, POLICY, ROUTER, WAN, ZONES, Home
+from tests.firewall.home_network import ISP, NAT, POLICY, ROUTER, WAN, ZONES, HomeNetwork
 from tests.firewall.hosts import Host, new_host
 
 DMZ = {
@@ -30,7 +30,7 @@ WAYS = {
 
 
 @pytest.fixture
-def dmz(home: Home) -> Iterator[Host]:
+def dmz(home: HomeNetwork) -> Iterator[Host]:
     with new_host() as host:
         there = f"/proc/{os.getpid()}/fd/{host.namespace}"
         home.router.ip(
@@ -58,7 +58,7 @@ def peer_of(one: socket.socket, listening: socket.socket) -> str:
 
 
 @pytest.mark.parametrize("more", [{}, WAYS], ids=["plain", "with marks"])
-def test_a_service_in_the_other_lan(home: Home, dmz: Host, more: dict[str, str]) -> None:
+def test_a_service_in_the_other_lan(home: HomeNetwork, dmz: Host, more: dict[str, str]) -> None:
     home.load(ZONES, POLICY, NAT, DMZ, more, {"ExposeService/web": SERVICE.format(HOST)})
     with dmz.listen(HOST, 443) as listening:
         with home.isp.connect(WAN, 443) as outside:
@@ -71,7 +71,7 @@ def test_a_service_in_the_other_lan(home: Home, dmz: Host, more: dict[str, str])
         assert not home.client.reaches(HOST, 443)
 
 
-def test_the_routers_own_addresses_in_both_lans_stay_its_own(home: Home, dmz: Host) -> None:
+def test_the_routers_own_addresses_in_both_lans_stay_its_own(home: HomeNetwork, dmz: Host) -> None:
     more = {
         "FirewallPolicy/policy": "{input: {default: accept}}",
         "IPv4StaticAddress/lan": f"{{interface: lan, address: {ROUTER}/24}}",

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.host import rooted
-from tests.safety.router import Scene, scene
+from tests.safety.router_scene import Scene, scene
+
+pytestmark = pytest.mark.programs
 
 OTHERS = b"127.0.0.1 localhost\n# \xff, as it was\r\n"
 BLOCK = b"# BEGIN holdfast hostname\n127.0.1.1 edge\n# END holdfast hostname\n"

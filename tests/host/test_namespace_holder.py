@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host import namespace_holder
+from holdfast.host import namespace_holder, namespace_presence
+from tests.child import in_child
 
 
 def _inode() -> str:
@@ -87,3 +88,29 @@ def test_nothing_is_left_of_a_namespace_that_was_given_up(folder: Path) -> None:
     assert namespace_holder.read("boot/1") == _holder("/b")
     namespace_holder.Hold().release(_holder("/b"))
     assert [one.name for one in folder.iterdir()] == [".lock"]
+
+
+@pytest.mark.usefixtures("netns")
+@pytest.mark.parametrize("user", [0, 12345])
+def test_who_is_at_work(user: int) -> None:
+    """Anybody may bind any name, and may not keep others from their work by that."""
+    mine = namespace_presence.announce("/mine", "1:2")
+    assert mine is not None
+    ready, go_on = os.pipe(), os.pipe()
+
+    def work() -> None:
+        os.setuid(user)
+        assert namespace_presence.announce("/other root", "8:9") is not None
+        os.write(ready[1], b".")
+        os.read(go_on[0], 1)
+
+    process = in_child(work)
+    assert os.read(ready[0], 1)
+    found = namespace_presence.others("1:2")
+    os.write(go_on[1], b".")
+    os.waitpid(process, 0)
+    for descriptor in (mine, *ready, *go_on):
+        os.close(descriptor)
+    expected = None if user else namespace_presence.Presence("/other root", "8:9")
+    assert found == expected
+    assert namespace_presence.others("1:2") is None, "it went with its process"

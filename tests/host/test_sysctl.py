@@ -11,7 +11,7 @@ from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
 from holdfast.host.sysctl import SysctlDriver, setting_path
 from tests.namespace import Namespace
-from tests.safety.router import scene
+from tests.safety.router_scene import scene
 from tests.unprivileged import as_user
 
 FORWARD = "net.ipv4.ip_forward"
@@ -145,6 +145,7 @@ def test_a_setting_without_a_value_can_be_given_one(netns: Namespace) -> None:
     assert SYSCTL.restores({"value": "0"})
 
 
+@pytest.mark.programs
 def test_one_setting_that_cannot_be_read_stops_no_other() -> None:
     with scene() as router:
         router.apply({"Sysctl/old": "{key: net.ipv4.conf.nic0.rp_filter, value: 2}"})

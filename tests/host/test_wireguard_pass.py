@@ -25,7 +25,7 @@ from tests.host.wireguard_scene import (
 )
 from tests.namespace import Namespace
 
-pytestmark = pytest.mark.qemu
+pytestmark = [pytest.mark.qemu, pytest.mark.programs]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.cli.conftest import COMMAND
 from tests.firewall.hosts import Host, new_host
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
-from tests.safety.router import Scene, Watched, document, scene
+from tests.safety.router_scene import Scene, Watched, document, scene
 
 ADDRESS = {"IPv4StaticAddress/wg": "{interface: wg0, address: 10.77.0.1/24}"}
 FAR_ENDPOINT = "10.99.0.2:51820"

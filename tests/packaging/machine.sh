@@ -67,7 +67,17 @@ spec:
       kind: IPv4DHCPAddress
       metadata: {name: wan}
       spec: {interface: wan}
+    - apiVersion: plugin.holdfast.dev/v1alpha1
+      kind: Plugin
+      metadata: {name: who}
+      spec: {executable: /opt/who, timeout: 20s}
 YAML
+    cat >/opt/who <<'SH'
+#!/bin/sh
+echo "uid $(id -u), $(ls -d /proc/[0-9]* | wc -l) processes" >&2
+echo '{"apiVersion": "plugin.holdfast.dev/v1alpha1", "kind": "PluginResult", "status": {"ttl": "1m"}}'
+SH
+    chmod 755 /opt/who
 }
 
 provider() { # at the other end of wan0
@@ -112,6 +122,12 @@ case $HOLDFAST_BOOT in
     if as nogroup holdfast status 2>/tmp/said; then false; fi
     grep -q 'permission denied' /tmp/said
     saw "each socket is for its group"
+    [[ $(as holdfast-ro holdfast console) == "http://127.0.0.1:9473/?key=$(cat /run/holdfast/console.key)" ]]
+    if as nogroup holdfast console 2>/dev/null; then false; fi
+    saw "who may read is told the key of the console"
+    # No source takes its part, which it is told.
+    { holdfast plugin run who --dry-run -o json || true; } | grep -Eq 'uid 65534, [1-9] processes'
+    saw "a plugin runs as nobody and sees no process of others"
     ip address del 192.0.2.1/24 dev lan0
     until_true 10 address
     saw "drift repaired"
@@ -200,7 +216,7 @@ case $HOLDFAST_BOOT in
     if holdfast cleanup --yes 2>/tmp/refused; then false; fi
     grep -q 'end it first' /tmp/refused
     systemctl disable --now holdfast 2>/dev/null
-    holdfast cleanup --yes >/tmp/cleaned
+    holdfast cleanup --yes >/tmp/cleaned 2>/tmp/operations
     if ip link show lan0 2>/dev/null; then false; fi
     [[ -z $(nft list tables) ]]
     [[ $(services) == 'inactive inactive' ]]

@@ -15,6 +15,8 @@ saw: installed, and nothing started by itself
 saw: enabled: the network is as declared
 saw: its services run, and one of them has a lease
 saw: each socket is for its group
+saw: who may read is told the key of the console
+saw: a plugin runs as nobody and sees no process of others
 saw: drift repaired
 saw: killed, and started anew; a command given meanwhile waited
 saw: reloaded

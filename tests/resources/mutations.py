@@ -186,7 +186,7 @@ def _whole(resources: list[Any], index: int, chance: Random) -> str:
             one["metadata"] = {"name": chance.choice(("other", "lan", "wan", "a" * 63))}
             return f"{what} has another name"
         case 5:
-            kind = chance.choice(list(registry.REGISTRY))
+            kind = chance.choice(list(registry.names()))
             one.update(kind=kind, apiVersion=registry.api_versions(kind)[0])
             return f"{what} is a {kind}"
         case 6:
@@ -201,7 +201,7 @@ def _whole(resources: list[Any], index: int, chance: Random) -> str:
 
 def _kind(resource: Any) -> str:
     kind = resource.get("kind")
-    return kind if isinstance(kind, str) and kind in registry.REGISTRY else "Interface"
+    return kind if isinstance(kind, str) and kind in registry.names() else "Interface"
 
 
 def _inside(value: Any) -> list[Location]:

@@ -9,10 +9,10 @@ from holdfast.config.document import SourceFile, parse
 from holdfast.resources import registry
 from holdfast.resources.facts import Facts, Lease, Verdict
 from holdfast.resources.questions import lookups
-from holdfast.resources.reference import example
 from holdfast.resources.router import Router
-from holdfast.resources.shape import references
 from holdfast.resources.site import site_of
+from holdfast.resources.spec.reference import example
+from holdfast.resources.spec.shape import references
 from tests.resources.routers import document
 
 # Examples call their interfaces so; wan leads to the provider.
@@ -67,7 +67,8 @@ def _add(
 
 def _follow(resource: dict[str, Any], found: dict[tuple[str, str], dict[str, Any]]) -> None:
     spec = registry.kind(resource["kind"]).spec.read(resource["spec"])
-    for _, kinds, name in references(spec):
+    for _, asked, name in references(spec):
+        kinds = registry.referred(asked).split(" or ")
         if any((kind, name) in found for kind in kinds):
             continue
         kind = kinds[0]

@@ -15,7 +15,7 @@ from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import GONE, NOTHING_KNOWN, Facts, Gone, Lease
 from holdfast.resources.router import load_router
 from holdfast.resources.wan.delegated_address import Missing, within
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 RESOURCES = {
     "Interface/wan": "{ifname: wan0, managed: false}",

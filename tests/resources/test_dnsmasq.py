@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.engine.intent import Intent, Waiting
+from holdfast.errors import ConfigError
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import GONE, Facts, Lease
 from tests.resources.routers import load
@@ -230,3 +231,42 @@ def test_the_smallest_mtu_of_a_link_is_announced(tmp_path: Path) -> None:
     made = Made(tmp_path, SERVER6, scope, *policies, facts=Facts())
     assert "ra-param=lan0,mtu:1400,0\n" in made.files[CONF]
     assert {"PathMTUPolicy/a", "PathMTUPolicy/b"} <= made.owners[CONF]
+
+
+SCOPE6: Given = ("IPv6DHCPScope", "lan", {"server": "lan", "interface": "lan"})
+BEHIND: Given = ("IPv6DHCPScope", "lan", {"server": "lan", "delegatedAddress": "lan"})
+
+
+@pytest.mark.parametrize(
+    ("server", "others"),
+    [
+        (SERVER, (("IPv4DHCPScope", "lan", SCOPE),)),
+        (SERVER6, (SCOPE6,)),
+        (SERVER6, (*DELEGATED[:2], BEHIND)),
+        (SERVER, (SERVER6, SCOPE6, ("IPv4DHCPScope", "lan", SCOPE))),
+    ],
+    ids=["IPv4", "IPv6", "delegated", "both"],
+)
+def test_without_links_a_server_serves_those_of_its_scopes(
+    tmp_path: Path, server: Given, others: tuple[Given, ...]
+) -> None:
+    kind, name, _ = server
+    said = Made(tmp_path, server, *others, facts=Facts())
+    unsaid = Made(tmp_path, (kind, name, {}), *others, facts=Facts())
+    assert said.files[CONF] == unsaid.files[CONF]
+    assert "interface=lan0\n" in unsaid.files[CONF]
+
+
+def test_a_server_of_no_links_serves_none(tmp_path: Path) -> None:
+    """Neither where that is said, nor where it has no scope."""
+    specs: tuple[dict[str, Any], ...] = ({}, {"listenInterfaces": []})
+    for spec in specs:
+        made = Made(tmp_path, ("IPv4DHCPServer", "lan", spec), facts=Facts())
+        assert "interface=lo\n" in made.files[CONF]
+
+
+def test_a_scope_on_a_link_that_dnsmasq_cannot_be_told_of(tmp_path: Path) -> None:
+    star: Given = ("Interface", "star", {"ifname": "lan*"})
+    scope: Given = ("IPv4DHCPScope", "star", {**SCOPE, "interface": "star"})
+    with pytest.raises(ConfigError, match=r"spec.interface: dnsmasq cannot be told of a link"):
+        load(tmp_path, star, ("IPv4DHCPServer", "lan", {}), scope)

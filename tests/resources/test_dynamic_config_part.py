@@ -14,7 +14,7 @@ from holdfast.config.part import Directive, Part, Target
 from holdfast.errors import ConfigError
 from holdfast.resources.dynamic.dynamic_config_part import part_of, read_part
 from holdfast.resources.dynamic.source_name import parse_source, plugin_of
-from holdfast.resources.moments import format_moment, parse_moment
+from holdfast.resources.spec.moments import format_moment, parse_moment
 
 TARGET = {"apiVersion": "net.routerd.net/v1alpha1", "kind": "IPv4Route", "name": "fallback"}
 

@@ -217,15 +217,15 @@ def test_of_two_parts_in_conflict_the_first_stands(startup: Router) -> None:
         ),
         (
             raw("PPPoEInterface", "a", {"interface": "wan", "username": "u", "passwordFile": "x"}),
-            "resources[0]: spec: x: a part cannot name files",
+            "resources[0]: kind: a PPPoEInterface can stand in the startup file alone",
         ),
         (
             raw("PPPoEInterface", "a", {"interface": "wan", "username": "u", "password": "hush"}),
-            "resources[0]: spec.password: a part cannot hold a secret",
+            "resources[0]: kind: a PPPoEInterface can stand in the startup file alone",
         ),
         (
             raw("WireGuardInterface", "a", {"privateKeyFile": "/etc/key"}),
-            "/etc/key: a part cannot name files",
+            "resources[0]: kind: a WireGuardInterface can stand in the startup file alone",
         ),
         (
             raw("DynamicOverridePolicy", "mine", allowing(("Interface", "wan"))),

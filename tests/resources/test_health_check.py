@@ -33,5 +33,5 @@ def test_one_that_fails_is_not_well(tmp_path: Path) -> None:
     assert compile_router(router, well).waiting == ()
     ill = Facts(verdicts={"far": Verdict(False, "no answer from 192.0.2.1")})
     (waiting,) = compile_router(router, ill).waiting
-    assert waiting.reason == "unhealthy: no answer from 192.0.2.1"
+    assert waiting.reason == "next-hop unhealthy: no answer from 192.0.2.1"
     assert not waiting.keeps

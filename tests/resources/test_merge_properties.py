@@ -19,6 +19,8 @@ from holdfast.resources.router import Router
 from tests.resources.parts import NOW, mask, part, raw
 from tests.resources.routers import load
 
+pytestmark = pytest.mark.long
+
 SOURCES = ("Manager/main", "Owner/a", "Owner/b", "Plugin/bound", "Plugin/unbound")
 NAMES = ("one", "two", "three")
 TARGETS = [

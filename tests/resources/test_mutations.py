@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent import part_checks
 from holdfast.config.document import SourceFile, parse
 from holdfast.engine import document
 from holdfast.engine.observed import Observed
@@ -30,14 +29,17 @@ from holdfast.resources.compile import compile_router
 from holdfast.resources.dynamic import effective
 from holdfast.resources.dynamic.dynamic_config_part import API_VERSIONS, KIND, part_of
 from holdfast.resources.facts import GONE, NOTHING_KNOWN, Facts
-from holdfast.resources.moments import format_moment
 from holdfast.resources.router import Router, load_router
 from holdfast.resources.site import site_of
+from holdfast.resources.spec.moments import format_moment
+from holdfast.runtime import part_checks
 from tests.engine.memory_routes import MemoryRoutes
 from tests.resources.mutations import mistakes, mutants
 from tests.resources.parts import NOW
 from tests.resources.surroundings import everything_known, surrounded
 from tests.resources.test_cases import CASES
+
+pytestmark = pytest.mark.long
 
 _HERE = Path(__file__).parents[2]
 _FILES = [*sorted((_HERE / "docs/examples").glob("*.yaml")), _HERE / "tests/router/all-kinds.yaml"]
@@ -45,7 +47,7 @@ _FOLDERS = [case for case in CASES if case.name != "empty"]
 _OF_KIND, _OF_FILE, _OF_FOLDER, _OF_PART = 90, 200, 30, 40  # how many of each
 _OFTEN = 40  # times as many in `make soak`
 _PLACE = re.compile(r".+:[1-9][0-9]*:[1-9][0-9]*", re.DOTALL)
-_PARTS = [name for name in registry.REGISTRY if name not in registry.STARTUP_ONLY]
+_PARTS = [name for name in registry.names() if registry.kind(name).open_to_others]
 # What files and examples name.
 _SECRETS = {
     "secret": "secret\n",
@@ -112,11 +114,11 @@ def _data(path: Path) -> Any:
 
 
 def test_there_are_enough_of_them() -> None:
-    kinds, files, folders = len(registry.REGISTRY), len(_FILES), len(_FOLDERS)
+    kinds, files, folders = len(registry.names()), len(_FILES), len(_FOLDERS)
     assert kinds * _OF_KIND + files * _OF_FILE + folders * _OF_FOLDER >= 5_000
 
 
-@pytest.mark.parametrize("name", list(registry.REGISTRY))
+@pytest.mark.parametrize("name", list(registry.names()))
 def test_example_of_a_kind(name: str, folder: Path) -> None:
     _looked_at(surrounded(name), name, _OF_KIND, folder / "router.yaml", folder)
 
@@ -152,7 +154,7 @@ def _parts_looked_at(name: str, seed: str, count: int, folder: Path) -> None:
         startup = load_router(path, folder)
     chance = Random(seed)  # noqa: S311 - the same again is what is wanted
     for _ in range(count):
-        given = _part(deepcopy([*whole["spec"]["resources"][-2:], one]))
+        given = part_document(deepcopy([*whole["spec"]["resources"][-2:], one]))
         said = [*mistakes(given, chance)]
         try:
             _merged(startup, given, folder)
@@ -161,7 +163,7 @@ def _parts_looked_at(name: str, seed: str, count: int, folder: Path) -> None:
             raise
 
 
-def _part(resources: list[Any]) -> dict[str, Any]:
+def part_document(resources: list[Any]) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSIONS[0],
         "kind": KIND,
@@ -193,7 +195,7 @@ def _merged(startup: Router, given: Any, root: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", list(registry.REGISTRY))
+@pytest.mark.parametrize("name", list(registry.names()))
 def test_many_of_a_kind(name: str, folder: Path) -> None:
     count = _OFTEN * _OF_KIND
     _looked_at(surrounded(name), f"soak {name}", count, folder / "router.yaml", folder)

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from holdfast.resources.facts import Facts
-from holdfast.resources.firewall.path_mtu import Ipv6Ra, Mtu, PathMTUPolicy, effective_mtu, ra_mtu
+from holdfast.resources.firewall.path_mtu_policy import (
+    Ipv6Ra,
+    Mtu,
+    PathMTUPolicy,
+    effective_mtu,
+    ra_mtu,
+)
 from holdfast.resources.resource import Resource
 from holdfast.resources.site import Site, site_of
 

@@ -156,6 +156,7 @@ GOOD_LINES = [
 ]
 
 
+@pytest.mark.programs
 def test_ip_takes_the_same_lines(netns: Namespace) -> None:
     netns.veth("near0", "far0", "192.0.2.1/24")
     netns.ip("address add 2001:db8::1/64 dev near0 nodad")

@@ -9,9 +9,9 @@ import pytest
 from holdfast.config.document import SourceFile
 from holdfast.errors import ConfigError
 from holdfast.resources.compile import compile_router
-from holdfast.resources.policy import marking
-from holdfast.resources.policy.selection import Selection
 from holdfast.resources.router import Ownership, Resource, load_router
+from holdfast.resources.uplinks import marking
+from holdfast.resources.uplinks.selection import Selection
 from tests.resources.routers import load
 
 LAN = ("Interface", "lan", {"ifname": "eth1"})
@@ -116,6 +116,7 @@ def _big(count: int) -> str:
     return "".join(parts)
 
 
+@pytest.mark.long
 def test_large_files(tmp_path: Path) -> None:
     path = tmp_path / "router.yaml"
     path.write_text(_big(4000))

@@ -65,6 +65,7 @@ def _routes(desired: Desired) -> list[str]:
     ]
 
 
+@pytest.mark.programs
 def test_the_public_key_of_a_private_one_is_that_of_wg() -> None:
     # Bob's of RFC 7748, section 6.1; and one that is not clamped.
     bob = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"

@@ -32,15 +32,15 @@ from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import Router, load_router
-from holdfast.resources.shape import references
+from holdfast.resources.spec.shape import references
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests import lanes
 from tests.namespace import Namespace, private_namespaces
+from tests.resources.spec.test_reference import SECRETS
 from tests.resources.surroundings import INTERFACES, everything_known, surrounded
-from tests.resources.test_reference import SECRETS
 from tests.safety import snapshot
-from tests.safety.router import Watched, links_of_gateways
+from tests.safety.router_scene import Watched, links_of_gateways
 
 TAG = 72
 EXAMPLE = "example"
@@ -65,7 +65,7 @@ State = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ServicePasses:
     """What is declared at one time."""
 
     router: Router
@@ -110,9 +110,9 @@ class KindScene:
     kind: str
     paths: Paths
     namespace: Namespace
-    without: Stage  # all that the example refers to
-    full: Stage  # and the example itself
-    empty: Stage
+    without: ServicePasses  # all that the example refers to
+    full: ServicePasses  # and the example itself
+    empty: ServicePasses
 
     @property
     def owner(self) -> str:
@@ -123,7 +123,7 @@ class KindScene:
         """What the example asks for, each once."""
         return self.full.intents(self.owner)
 
-    def apply(self, stage: Stage, watched: Watched | None = None) -> Report:
+    def apply(self, stage: ServicePasses, watched: Watched | None = None) -> Report:
         """One pass, recorded as the command does it."""
         watched = watched or Watched()
         with (
@@ -247,7 +247,7 @@ def _lay_ground(namespace: Namespace) -> None:
     socket.sethostname("before")
 
 
-def _stage(folder: Path, paths: Paths, document: Mapping[str, Any]) -> Stage:
+def _stage(folder: Path, paths: Paths, document: Mapping[str, Any]) -> ServicePasses:
     for name, content in SECRETS.items():
         (folder / name).write_text(content)
         (folder / name).chmod(0o600)
@@ -256,7 +256,7 @@ def _stage(folder: Path, paths: Paths, document: Mapping[str, Any]) -> Stage:
     router = load_router(path)
     known = replace(everything_known(router), on_link=links_of_gateways(router).on_link)
     desired = compile_router(router, known, str(paths.root))
-    return Stage(router, desired)
+    return ServicePasses(router, desired)
 
 
 def _without_example(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _without_example(document: Mapping[str, Any]) -> dict[str, Any]:
     *others, example = json.loads(json.dumps(document["spec"]["resources"]))
     for other in others:
         spec = registry.kind(other["kind"]).spec.read(other["spec"])
-        for location, kinds, name in references(spec):
-            if example["kind"] in kinds and name == EXAMPLE:
+        for location, asked, name in references(spec):
+            if asked in registry.referred_as(example["kind"]) and name == EXAMPLE:
                 del other["spec"][str(location[0])]
     return {**document, "spec": {"resources": others}}

@@ -48,6 +48,10 @@ def holdfast(netns: Namespace, tmp_path: Path, root: Path) -> Iterator[Holdfast]
     secret.parent.mkdir(parents=True)
     secret.touch(0o600)
     secret.write_text(PASSWORD)
+    program = root / "usr/local/libexec/routerd/log-sinks/example"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    program.chmod(0o755)
     yield Holdfast(tmp_path, root)
     Path(tmp_path, "empty.yaml").write_text(EMPTY)
     done = Holdfast(tmp_path, root).run("apply", "--yes", "--allow-mass-delete", "empty.yaml")

@@ -20,18 +20,18 @@ from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Report
-from holdfast.host import nft
+from holdfast.host.nft import driver
 from holdfast.host.services import driver as services
 from holdfast.host.services.client import Client
 from holdfast.resources import registry
 from holdfast.state.ledger import Ledger
 from tests.child import in_child
 from tests.lanes import needs, needs_link_type
-from tests.resources.test_reference import OTHERWISE
-from tests.router.kind_scene import KindScene, Stage, State, kind_scene
+from tests.resources.spec.test_reference import OTHERWISE
+from tests.router.kind_scene import KindScene, ServicePasses, State, kind_scene
 from tests.router.undoing import WAYS, ways
 from tests.safety import killing
-from tests.safety.router import Watched
+from tests.safety.router_scene import Watched
 from tests.wan.concentrator import needs_pppoe
 
 _LEFTOVER = re.compile(r"\.[^/]*\.holdfast-[0-9a-f]+$")
@@ -47,7 +47,7 @@ _KILLS = 4  # of the pass that makes it, and half as many of the one that remove
 
 def _cases() -> Iterator[Any]:
     """The example of every kind, and other specs of it that lead to other artifacts."""
-    for kind in registry.REGISTRY:
+    for kind in registry.names():
         specs = [spec for spec in OTHERWISE.get(kind, ()) if _makes_something(spec)]
         for number, spec in enumerate([None, *specs]):
             lane = pytest.mark.qemu if _lacked(kind, spec) == "wireguard" else pytest.mark.uml
@@ -72,11 +72,11 @@ CASES = list(_cases())
 
 
 def test_every_kind_is_tried() -> None:
-    assert {case.values[0] for case in CASES} == set(registry.REGISTRY)
+    assert {case.values[0] for case in CASES} == set(registry.names())
 
 
 def test_every_artifact_kind_can_be_undone() -> None:
-    assert set(WAYS) == set(KINDS)
+    assert set(WAYS) == {name for name, kind in KINDS.items() if not kind.imported}
     assert all(WAYS.values())
 
 
@@ -162,7 +162,7 @@ def test_a_pass_that_is_killed_is_finished_by_the_next(scene: KindScene) -> None
     assert scene.running() == set()
 
 
-def _converge(scene: KindScene, stage: Stage, told: str = "") -> Report:
+def _converge(scene: KindScene, stage: ServicePasses, told: str = "") -> Report:
     """One pass that does all there is to do, and leaves nothing to the next."""
     report = scene.apply(stage)
     excused = _EXCUSED.get(scene.kind, {})
@@ -245,7 +245,7 @@ def _spread(last: int, number: int) -> list[int]:
     return sorted({1 + (last - 1) * step // steps for step in range(number)}) if last else []
 
 
-def _count_points(scene: KindScene, stage: Stage) -> int:
+def _count_points(scene: KindScene, stage: ServicePasses) -> int:
     told, tell = os.pipe()
 
     def count() -> None:
@@ -259,7 +259,7 @@ def _count_points(scene: KindScene, stage: Stage) -> int:
     return int(answer)
 
 
-def _killed_at(point: int, scene: KindScene, stage: Stage) -> str:
+def _killed_at(point: int, scene: KindScene, stage: ServicePasses) -> str:
     """Where a pass was killed."""
     told, tell = os.pipe()
     points = killing.Points(point, tell)
@@ -283,7 +283,7 @@ def _watch(points: killing.Points) -> Watched:
     """Only ever in a child that is about to end, so nothing is put back."""
     for name in ("ensure", "remove"):
         setattr(Client, name, points.after(f"Client.{name}", getattr(Client, name)))
-    nft._nft = points.after("a transaction of nft", nft._nft)
+    driver._nft = points.after("a transaction of nft", driver._nft)
     return killing._watch(points)
 
 

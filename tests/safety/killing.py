@@ -20,7 +20,7 @@ from holdfast.host import rooted, sysctl
 from holdfast.host.netlink.socket import NetlinkSocket, Transport, open_transport
 from holdfast.state.ledger import Ledger
 from tests.child import in_child
-from tests.safety.router import Scene, Watched
+from tests.safety.router_scene import Scene, Watched
 
 _GET = 2  # the last two bits of an rtnetlink message type: new, delete, get, set
 _LEDGER = (

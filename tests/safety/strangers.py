@@ -22,7 +22,7 @@ from tests.safety.desires import (
     SOURCES,
     TABLES,
 )
-from tests.safety.ground import Ground
+from tests.safety.shared_namespace import SharedNamespace
 from tests.safety.snapshot import Item
 
 Commands = tuple[int, tuple[str, ...]]  # version, lines
@@ -218,7 +218,7 @@ SHADOWED = ("route4", "leg6")
 _UNICAST = 1
 
 
-def shadow(world: Ground, what: str, number: int) -> None:
+def shadow(world: SharedNamespace, what: str, number: int) -> None:
     """Put the like of something that is there beside it, or another leg to it."""
     there = world.look()[what]
     if not there:
@@ -245,7 +245,7 @@ def _leg_words(leg: tuple[str, str, int, int]) -> str:
     return words + " onlink" if onlink else words
 
 
-def remove(world: Ground, what: str, number: int) -> None:
+def remove(world: SharedNamespace, what: str, number: int) -> None:
     """Take away something that is there, ours or theirs; not the ground of the test."""
     there = [item for item in world.look()[what] if not _is_ground(item)]
     if not there:

@@ -18,7 +18,7 @@ from holdfast.paths import Paths
 from tests.cli.conftest import Done, Holdfast
 from tests.namespace import Namespace, private_namespaces
 from tests.safety import spoiling
-from tests.safety.router import document
+from tests.safety.router_scene import document
 from tests.safety.spoiling import ROUTES
 
 RESOURCES = {

@@ -20,7 +20,7 @@ from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.facts import NOTHING_KNOWN
 from holdfast.state.ledger import Ledger
-from tests.safety import router
+from tests.safety import router_scene
 from tests.safety.faults import (
     FOREVER,
     Cut,
@@ -36,7 +36,7 @@ from tests.safety.faults import (
     write,
 )
 from tests.safety.kill_cases import CASES, FULL, Case
-from tests.safety.router import Scene, Watched
+from tests.safety.router_scene import Scene, Watched
 from tests.safety.snapshot import Item
 
 # How each is asked for, and the kind of artifact it tells of.
@@ -62,7 +62,7 @@ LESS = {name: spec for name, spec in FULL.items() if name not in WITHDRAWN} | {
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    with router.scene() as made:
+    with router_scene.scene() as made:
         yield made
 
 
@@ -166,7 +166,7 @@ def test_any_one_write_goes_wrong(name: str, fault: Fault) -> None:
     """Whether the kernel did it and only its answer is missing, or it refused: what is seen
     afterwards is the truth."""
     for number in range(1000):
-        with router.scene() as scene:
+        with router_scene.scene() as scene:
             case = CASES[name]
             if case.before:
                 assert scene.apply(case.before).converged
@@ -226,7 +226,7 @@ def _meanwhile(stage: int, act: Callable[[], object]) -> Watched:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_nic_vanishes_in_the_middle(stage: int, scene: Scene) -> None:
-    report = scene.apply(NIC, _meanwhile(stage, lambda: router.ip("link del nic1\n")))
+    report = scene.apply(NIC, _meanwhile(stage, lambda: router_scene.ip("link del nic1\n")))
     assert report.after.pending
     told = [failure.error for _, failure in report.failures]
     assert told or stage == 32, "all that was to be made on it was made already"
@@ -234,7 +234,7 @@ def test_a_nic_vanishes_in_the_middle(stage: int, scene: Scene) -> None:
     again = scene.apply(NIC)
     assert again.converged and again.after.pending
     assert not again.results
-    router.ip("link add nic1 type veth peer name far1\nlink set nic1 up\nlink set far1 up\n")
+    router_scene.ip("link add nic1 type veth peer name far1\nlink set nic1 up\nlink set far1 up\n")
     _makes_good(scene, NIC)
 
 
@@ -250,21 +250,21 @@ def _ours_on(scene: Scene, link: str) -> Counter[Item]:
 def test_a_nic_is_renamed_in_the_middle(stage: int, scene: Scene) -> None:
     """What was made on it while it had its name stays while what is declared for that name waits:
     without it the router could not be reached, for a name."""
-    report = scene.apply(NIC, _meanwhile(stage, lambda: router.ip(RENAMED)))
+    report = scene.apply(NIC, _meanwhile(stage, lambda: router_scene.ip(RENAMED)))
     assert report.after.pending
     _only_ours_is_new(scene, gone=("nic1",))
     carried = _ours_on(scene, "was1")
     again = scene.apply(NIC)
     assert again.converged and not again.results
     assert _ours_on(scene, "was1") == carried
-    router.ip("link set was1 down\nlink set was1 name nic1\nlink set nic1 up\n")
+    router_scene.ip("link set was1 down\nlink set was1 name nic1\nlink set nic1 up\n")
     _makes_good(scene, NIC)
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_nic_is_renamed_and_no_longer_declared(stage: int, scene: Scene) -> None:
     """It is ours wherever it is now, and nothing waits for its name: it goes."""
-    scene.apply(NIC, _meanwhile(stage, lambda: router.ip(RENAMED)))
+    scene.apply(NIC, _meanwhile(stage, lambda: router_scene.ip(RENAMED)))
     _makes_good(scene, {"Interface/other": "{ifname: nic0}"})
     assert not _ours_on(scene, "was1")
 
@@ -275,8 +275,10 @@ def test_another_link_takes_the_name_in_the_middle(stage: int, scene: Scene) -> 
     the first one is not done to the second."""
 
     def exchange() -> None:
-        router.ip("link set nic1 down\nlink set nic1 name was1\n")
-        router.ip("link add nic1 type veth peer name new1\nlink set nic1 up\nlink set new1 up\n")
+        router_scene.ip("link set nic1 down\nlink set nic1 name was1\n")
+        router_scene.ip(
+            "link add nic1 type veth peer name new1\nlink set nic1 up\nlink set new1 up\n"
+        )
 
     report = scene.apply(NIC, _meanwhile(stage, exchange))
     if not stage:
@@ -290,7 +292,7 @@ def test_another_link_takes_the_name_in_the_middle(stage: int, scene: Scene) -> 
 @pytest.mark.parametrize("stage", [0, 17, 21, 25, 33])
 def test_our_bridge_vanishes_while_all_is_deleted(stage: int, scene: Scene) -> None:
     assert scene.apply(FULL).converged
-    act = lambda: router.ip("link del hf0\n")  # noqa: E731
+    act = lambda: router_scene.ip("link del hf0\n")  # noqa: E731
     scene.apply(CASES["delete"].after, _meanwhile(stage, act))
     _makes_good(scene, CASES["delete"].after)
     assert not [item for item in scene.look() if item.protocol == 72]
@@ -301,7 +303,7 @@ def test_our_bridge_vanishes_while_all_is_deleted(stage: int, scene: Scene) -> N
 def test_our_bridge_vanishes_while_it_is_changed(name: str, stage: int, scene: Scene) -> None:
     case = CASES[name]
     assert scene.apply(case.before).converged
-    act = lambda: router.ip("link del hf0\n")  # noqa: E731
+    act = lambda: router_scene.ip("link del hf0\n")  # noqa: E731
     scene.apply(case.after, _meanwhile(stage, act))
     _only_ours_is_new(scene, gone=())
     _makes_good(scene, case.after)
@@ -329,7 +331,7 @@ def test_a_ledger_that_cannot_be_written_ahead(name: str, method: str, scene: Sc
 def test_a_ledger_that_cannot_be_written_afterwards(name: str) -> None:
     """What was done is not lost with the record of it."""
     for number in range(1, 100):
-        with router.scene() as scene:
+        with router_scene.scene() as scene:
             case = CASES[name]
             if case.before:
                 assert scene.apply(case.before).converged
@@ -365,8 +367,8 @@ def _command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> tuple[int, Disturbance]:
     """`holdfast apply --yes`, on a socket of ours."""
-    path = scene.paths.root / "router.yaml"
-    path.write_text(router.document(resources))
+    path = scene.paths.root / "router_scene.yaml"
+    path.write_text(router_scene.document(resources))
 
     def host(paths: Paths, tag: int, **more: Any) -> LinuxHost:
         return LinuxHost(paths, tag, disturbed.socket(), **more)

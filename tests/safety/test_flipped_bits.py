@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from holdfast.agent import sources
 from holdfast.config.part import Part
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
+from holdfast.runtime import sources
 from holdfast.state.actions import PENDING, Action
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.ledger import Ledger
@@ -19,7 +19,7 @@ from holdfast.state.plugin_runs import FAILED, PluginRun
 from tests.cli.conftest import Holdfast
 from tests.namespace import Namespace
 from tests.resources.parts import NOW, part, raw
-from tests.safety.router import document
+from tests.safety.router_scene import document
 from tests.state.samples import claim
 
 RESOURCES = {

@@ -14,10 +14,10 @@ from holdfast.paths import Paths
 from holdfast.state import working_copy
 from holdfast.state.ledger import Ledger
 from tests.disks import Disk, small_disk
-from tests.safety import router
+from tests.safety import router_scene
 from tests.safety.kill_cases import CASES, CHANGED, FULL, GONE, Case
 from tests.safety.killing import killed_at
-from tests.safety.router import Scene
+from tests.safety.router_scene import Scene
 from tests.safety.test_sigkill import finishes, is_quiet, is_settled, words
 
 # A new file waits until it can be claimed for good.
@@ -33,7 +33,7 @@ _FILE = "/etc/sysctl.d/90-holdfast-filter.conf"
 
 @contextmanager
 def _scene(case: Case) -> Iterator[tuple[Scene, Disk]]:
-    with router.scene() as scene, small_disk(scene.paths.state_dir, "8m") as disk:
+    with router_scene.scene() as scene, small_disk(scene.paths.state_dir, "8m") as disk:
         if case.before:
             assert scene.apply(case.before).converged
         else:

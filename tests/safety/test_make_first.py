@@ -7,9 +7,9 @@ from pathlib import Path
 
 from holdfast.paths import Paths
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.safety.router import Scene, document
+from tests.safety.router_scene import Scene, document
 
 LAN = {
     "Interface/lan": "{ifname: nic1}",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.safety.desires import Declared, declare, desired
+from tests.safety.router_in_process import RouterInProcess
 from tests.safety.verdict import check
-from tests.safety.world import World
 
 # + declares, - withdraws a kind, 4 and 6 are lines for `ip`; a pass and a look around follow
 # every change of what is declared, and `pass`.
@@ -57,7 +57,7 @@ STORIES = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_story(story: str) -> None:
-    world, declared = World(), Declared()
+    world, declared = RouterInProcess(), Declared()
     try:
         for step in STORIES[story]:
             match step[0], step[1:]:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.engine.claim import ClaimState
 from holdfast.engine.reconcile import Report
 from holdfast.state.ledger import Ledger
-from tests.safety import router
+from tests.safety import router_scene
 from tests.safety.kill_cases import (
     CASES,
     FOREIGN_FILE,
@@ -24,7 +24,7 @@ from tests.safety.kill_cases import (
     Case,
 )
 from tests.safety.killing import killed_at
-from tests.safety.router import Scene
+from tests.safety.router_scene import Scene
 from tests.safety.snapshot import Item
 
 _LEFTOVER = re.compile(r"/\.[^/]*\.holdfast-[0-9a-f]+$")
@@ -35,7 +35,7 @@ def _kill_everywhere(case: Case, check: Callable[[Scene, Case], None]) -> None:
     point = 0
     while True:
         point += 1
-        with router.scene() as scene:
+        with router_scene.scene() as scene:
             if case.before:
                 assert scene.apply(case.before).converged
             where = killed_at(point, scene, case.after)
@@ -107,14 +107,14 @@ def _steals_nothing(scene: Scene, case: Case, put: Callable[[Scene, Case], None]
 
 def _put_links(_scene: Scene, case: Case) -> None:
     """At the names that are declared, as links or as peers."""
-    text = router.document(case.then)
+    text = router_scene.document(case.then)
     commands = [line for name, line in FOREIGN_LINKS.items() if f": {name}," in text]
-    router.ip("".join(commands), "-force")
+    router_scene.ip("".join(commands), "-force")
 
 
 def _put_the_rest(scene: Scene, _case: Case) -> None:
-    router.ip(FOREIGN_REST + FOREIGN_RULES, "-force")
-    router.ip(FOREIGN_RULES6, "-6", "-force")
+    router_scene.ip(FOREIGN_REST + FOREIGN_RULES, "-force")
+    router_scene.ip(FOREIGN_RULES6, "-6", "-force")
     place = scene.paths.under(FOREIGN_FILE)
     place.parent.mkdir(parents=True, exist_ok=True)
     if not place.exists():

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from tests.safety import steps, strangers
 from tests.safety.desires import FILES, Declared, declarations, declare, desired
+from tests.safety.router_in_process import RouterInProcess
 from tests.safety.verdict import check
-from tests.safety.world import World
 
 STEPS = 4000
 _EXAMPLE = 50
@@ -22,7 +22,7 @@ _EXAMPLE = 50
 class Interleaving(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = RouterInProcess()
         self.declared: Declared = {}
 
     def teardown(self) -> None:

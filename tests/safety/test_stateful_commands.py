@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from tests.safety import steps
-from tests.safety.ground import TAG, assert_same
-from tests.safety.managed import ALLOW, Managed, wrong_links
 from tests.safety.resources import (
     FIRST,
     LAST,
@@ -24,6 +22,8 @@ from tests.safety.resources import (
     changes,
     declared,
 )
+from tests.safety.router_by_commands import ALLOW, RouterByCommands, wrong_links
+from tests.safety.shared_namespace import TAG, assert_same
 from tests.safety.strangers import Commands as Lines
 from tests.safety.troubles import NEW, leave, troubles
 
@@ -37,7 +37,7 @@ _few = st.lists(changes, min_size=1, max_size=3)
 class Commands(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.world = Managed()
+        self.world = RouterByCommands()
         self.chosen: Resources = dict(FIRST)
         self.full = False
         self.apply()

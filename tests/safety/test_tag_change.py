@@ -14,18 +14,18 @@ import pytest
 
 from holdfast.cli.main import run
 from holdfast.host import host, namespace_holder
-from holdfast.host.netlink.address_read import AddressReader
+from holdfast.host.netlink.addresses.address_read import AddressReader
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.state import installation
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.child import in_child
 from tests.cli.conftest import Holdfast
 from tests.namespace import Namespace, private_namespaces
 from tests.safety.killing import Points, _Transport
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 _MANY = ", ".join(f"10.64.{n >> 6}.{(n & 63) * 4}/30" for n in range(1100))
 RESOURCES = {

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.paths import Paths
 from tests.namespace import Namespace
-from tests.safety.router import Scene
+from tests.safety.router_scene import Scene
 
 BASE = {
     "Interface/lan": "{ifname: lan}",
@@ -40,7 +40,7 @@ def test_a_check_that_does_not_end_is_no_reason_to_wait_for_ever(
         nonlocal slept
         slept += seconds
 
-    monkeypatch.setattr("holdfast.host.netlink.tentative.time.sleep", sleep)
+    monkeypatch.setattr("holdfast.host.netlink.addresses.tentative.time.sleep", sleep)
     report = Scene(Paths(root)).apply(BASE | many)
     failed = {str(failure.key) for _, failure in report.failures}
     assert failed == {f"route fd0{number}::/48" for number in range(1, 6)}

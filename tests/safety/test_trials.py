@@ -76,6 +76,11 @@ def foreign(chance: random.Random) -> Iterator[str]:
     port = chance.choice(("p0", "p1"))
     if chance.random() < 0.5:
         yield f"link set {port} master lan0"
+        yield f"bridge link set dev {port} isolated on learning off cost {chance.randint(1, 99)}"
+        yield f"bridge fdb add 02:00:00:00:02:01 dev {port} master static"
+        yield f"bridge mdb add dev lan0 port {port} grp 239.1.1.1 permanent"
+    for dev in chance.sample(("wan0", "lan0", "pair0", "pair1"), 2):
+        yield f"sysctl -qw net.ipv4.conf.{dev}.proxy_arp=1 net.ipv6.conf.{dev}.hop_limit=33"
     for dev in ("wan0", "lan0", "pair1"):
         for number in range(chance.randint(0, 3)):
             net = chance.choice(("192.0.2", "10.1.0", "198.51.100", f"10.{60 + number}.0"))
@@ -114,7 +119,9 @@ def _route(chance: random.Random) -> str:
 
 def try_all(commands: Iterator[str]) -> None:
     for command in commands:
-        subprocess.run(["ip", *command.split()], capture_output=True, check=False)
+        words = command.split()
+        program = () if words[0] in ("bridge", "sysctl") else ("ip",)
+        subprocess.run([*program, *words], capture_output=True, check=False)
 
 
 def run_trial(holdfast: Holdfast, netns: Namespace, seed: int) -> None:

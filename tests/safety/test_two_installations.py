@@ -23,10 +23,11 @@ from holdfast.paths import Paths
 from holdfast.state import installation
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
+from tests.agent.two_providers import until
 from tests.child import in_child
 from tests.cli.conftest import Done, Holdfast
 from tests.namespace import Namespace, private_namespaces
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 ONE = {
     "Interface/wan": "{ifname: wan0, adminUp: true}",
@@ -234,6 +235,36 @@ def test_a_daemon_is_not_robbed(wire: Namespace, one: Holdfast, other: Holdfast)
     assert (done.code, str(other.root) in done.err) == (4, True), done
     assert apply(other, "--allow-mass-delete").code == 0
     assert [route["dst"] for route in wire.ip_json("-4 route show proto 72")] == ["10.9.0.0/16"]
+
+
+def test_a_daemon_is_not_robbed_where_the_file_is_lost(
+    wire: Namespace, one: Holdfast, other: Holdfast
+) -> None:
+    """Whoever cleans up below /run, once and again, gives nothing away."""
+    before = kernel(wire)
+    with serve(one.root, one.folder / "router.yaml") as daemon:
+        daemon.wait_for("resources")
+        daemon.rest()
+        for _ in range(2):
+            shutil.rmtree(namespace_holder.FOLDER)
+            done = apply(other)
+            assert done.code == 4, done
+            assert f"held by the Holdfast installation at {str(one.root)[:40]}" in done.err
+            shutil.rmtree(namespace_holder.FOLDER, ignore_errors=True)
+            done = other.run("adopt", "--recover", "--apply", "router.yaml")
+            assert done.code == 4, done
+            assert "is at work in this network namespace" in done.err
+            assert kernel(wire) == before
+            assert not place().exists()
+            wire.ip("route del 10.1.0.0/16")
+            until(lambda: kernel(wire) == before, "it was put back")
+            until(place().exists, "the file was written anew")
+            assert json.loads(place().read_text())["root"] == str(one.root)
+        assert daemon.end() == 0
+    shutil.rmtree(namespace_holder.FOLDER)
+    assert apply(one).code == 0, "by its ledger"
+    assert json.loads(place().read_text())["root"] == str(one.root)
+    assert apply(other).code == 4
 
 
 @pytest.mark.usefixtures("one")

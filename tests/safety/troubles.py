@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.safety.ground import Ground
+from tests.safety.shared_namespace import SharedNamespace
 from tests.safety.strangers import Commands
 
 _NICS = ("nic0", "nic1")
@@ -113,7 +113,7 @@ NEW: tuple[Commands, ...] = (
 )
 
 
-def leave(world: Ground) -> None:
+def leave(world: SharedNamespace) -> None:
     """All that others made here is gone, and the links are as they were."""
     world.others("link del top0", "link set far1 nomaster", "link set hf0 up")
     for dev in (*_NICS, "far0", "far1"):

@@ -7,8 +7,8 @@ from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import route_key
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
-from tests.safety.ground import TAG
-from tests.safety.world import World
+from tests.safety.router_in_process import RouterInProcess
+from tests.safety.shared_namespace import TAG
 
 # A driver's last look found that an operation would cost others something.
 SPARED = ("would take what others", "is another program's", "cannot step aside")
@@ -21,7 +21,7 @@ _LEAST_MTU = 1280  # of IPv6
 _KNOWN = (Verb.KEEP, Verb.DELETE)  # kept, or refused to be deleted
 
 
-def check(world: World, config: Desired, report: Report) -> None:
+def check(world: RouterInProcess, config: Desired, report: Report) -> None:
     after = report.after
     assert not after.unknown, after.unknown
     refused = _refused(report) | _taken(world, report) | _without_ipv6(world, report)
@@ -50,7 +50,7 @@ def _refused(report: Report) -> set[Key]:
     }
 
 
-def _taken(world: World, report: Report) -> set[Key]:
+def _taken(world: RouterInProcess, report: Report) -> set[Key]:
     """IPv6 routes of which another program has one of the legs we want."""
     theirs = {
         route_key(f"{prefix}/{length}", 6, table, metric)
@@ -60,7 +60,7 @@ def _taken(world: World, report: Report) -> set[Key]:
     return theirs & {failure.key for _, failure in report.failures if failure.exists}
 
 
-def _without_ipv6(world: World, report: Report) -> set[Key]:
+def _without_ipv6(world: RouterInProcess, report: Report) -> set[Key]:
     """The kernel has no IPv6 on a link whose packets are too small for it."""
     if min(world.mtus()) >= _LEAST_MTU:
         return set()
@@ -78,7 +78,7 @@ def _words(report: Report) -> list[str]:
     return [f"{failure.key}: {failure.error}" for _, failure in report.failures]
 
 
-def _reasons_are_true(world: World, after: Plan) -> None:
+def _reasons_are_true(world: RouterInProcess, after: Plan) -> None:
     """A conflict names something that is there and not ours; who waits, waits for a reason."""
     theirs = world.theirs(world.look())
     for conflict in after.conflicts:
@@ -98,7 +98,7 @@ def _what(key: Key) -> str:
     return key.kind
 
 
-def _nothing_leaks(world: World, after: Plan) -> None:
+def _nothing_leaks(world: RouterInProcess, after: Plan) -> None:
     """Whatever carries our tag is known to the plan: kept, or an orphan that says why."""
     seen = world.look()
     rules = sum(1 for op in after.operations if op.kind == "rule" and op.verb in _KNOWN)
@@ -120,7 +120,7 @@ def _nothing_leaks(world: World, after: Plan) -> None:
     assert not groups, f"links still carry a mark: {groups}"
 
 
-def _claims_are_settled(world: World, refused: set[Key]) -> None:
+def _claims_are_settled(world: RouterInProcess, refused: set[Key]) -> None:
     unsettled = [
         (str(claim.key), claim.state, claim.nonce)
         for claim in world.ledger.claims().values()
@@ -129,7 +129,7 @@ def _claims_are_settled(world: World, refused: set[Key]) -> None:
     assert not unsettled
 
 
-def _second_pass_is_empty(world: World, config: Desired, refused: bool) -> None:
+def _second_pass_is_empty(world: RouterInProcess, config: Desired, refused: bool) -> None:
     writes = world.ledger.writes
     again = world.reconcile(config)
     done = [describe(result.operation) for result in again.results if result.done]

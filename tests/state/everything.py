@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.config.part import Part
+from holdfast.engine import event_kinds
 from holdfast.paths import Paths
 from holdfast.state import confirmations, installation, latches
 from holdfast.state.actions import APPROVED, Action
@@ -32,7 +33,7 @@ def write_everything(ledger: Ledger) -> None:
     installation.write_own_namespace(ledger, OwnNamespace("boot/42", (72, 73)))
     number = ledger.begin_generation([File("router.yaml", b"a"), File("routes.txt", b"b")])
     ledger.finish_generation(number, "converged")
-    ledger.append_events([Event("created", "a", "b", number)])
+    ledger.append_events([Event(event_kinds.CREATED, "a", "b", number)])
     ledger.put_part(Part("Owner/ci", 1, 1000.0, None, (), (), ()))
     ledger.put_run(PluginRun("inventory", "interval", 1000.0, 1.0, STORED, 1))
     ledger.write_actions([Action("k1", "Plugin/x", 3, APPROVED, 900.5, 950.25, {"name": "app"})])

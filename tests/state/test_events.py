@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.engine import event_kinds
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import defaults
@@ -10,7 +11,7 @@ from holdfast.state.ledger import Ledger
 
 
 def _event(number: int) -> Event:
-    return Event("created", f"route 192.0.2.{number}/32", "created", 3, {"count": number})
+    return Event(event_kinds.CREATED, f"route 192.0.2.{number}/32", "created", 3, {"count": number})
 
 
 def test_events_are_numbered_without_gaps_across_restarts(paths: Paths) -> None:
@@ -37,7 +38,7 @@ def test_the_oldest_events_go_and_numbers_go_on(ledger: Ledger) -> None:
 def test_an_event_that_fails_takes_its_whole_batch_and_no_number(ledger: Ledger) -> None:
     ledger.append_events([_event(1)])
     with pytest.raises(LedgerError, match="NOT NULL"):
-        ledger.append_events([_event(2), Event("x", "y", None)])  # type: ignore[arg-type]  # on purpose
+        ledger.append_events([_event(2), Event(event_kinds.CREATED, "y", None)])  # type: ignore[arg-type]  # on purpose
     assert ledger.append_events([_event(3)]) == 2
 
 

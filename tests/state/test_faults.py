@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from holdfast.engine.artifact import fingerprint
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import schema
+from holdfast.state import faults, schema
 from holdfast.state.ledger import Ledger
 from tests.state.samples import File, claim
 from tests.unprivileged import NOBODY, as_user
@@ -231,6 +232,27 @@ def test_another_user_s(filled: Paths, which: str) -> None:
     _refused(filled, f"belongs to user {NOBODY}", "chown 0", "Nothing was touched")
 
 
+def test_root_s_ledger_for_somebody_else() -> None:
+    """It is not theirs, and making it so would be the end of what it proves."""
+    with tempfile.TemporaryDirectory() as reachable:
+        Path(reachable).chmod(0o755)
+        paths = Paths(Path(reachable))
+        Ledger.open(paths, command="apply").close()
+        with as_user(), pytest.raises(LedgerError, match="run it with sudo") as refused:
+            Ledger.open(paths, command="plan")
+        assert "chown" not in str(refused.value)
+        paths.state_dir.chmod(0)
+        with as_user(), pytest.raises(LedgerError, match="run it with sudo"):
+            Ledger.read(paths)
+
+
+def test_a_disk_that_is_full_is_called_so() -> None:
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    told = str(faults.from_system(error, Path("/var/lib/holdfast"), "make the ledger's folder"))
+    assert "The disk is full. Free some space" in told
+    assert "root" not in told
+
+
 def test_links_are_not_followed(filled: Paths, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     filled.state_dir.rename(elsewhere)
@@ -298,6 +320,7 @@ def _on_tmpfs(folder: Path, size: str, script: str) -> str:
     return done.stdout
 
 
+@pytest.mark.programs
 def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     said = _on_tmpfs(
         tmp_path,
@@ -327,6 +350,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     assert said.count("database or disk is full. The ledger is as it was before. Free some") == 2
 
 
+@pytest.mark.programs
 def test_no_room_to_make_one(tmp_path: Path) -> None:
     said = _on_tmpfs(
         tmp_path,
@@ -343,6 +367,7 @@ def test_no_room_to_make_one(tmp_path: Path) -> None:
     assert "full" in said or "No space left on device" in said
 
 
+@pytest.mark.programs
 def test_a_read_only_file_system_can_be_read(tmp_path: Path) -> None:
     said = _on_tmpfs(
         tmp_path,

@@ -36,6 +36,17 @@ def test_times_are_the_clock_s(ledger: Ledger) -> None:
     assert ledger.generations() == [Generation(1, "failed", 1000.5, 1000.5, (file,))]
 
 
+def test_the_best_outcome_is_kept(ledger: Ledger) -> None:
+    """A later pass with the same files says how the host is, not what the files are worth."""
+    number = ledger.begin_generation([ROUTER])
+    told = ("failed", "partial", "failed", "converged", "partial", "failed")
+    states = []
+    for outcome in told:
+        ledger.finish_generation(number, outcome)
+        states.append(ledger.generations()[0].state)
+    assert states == ["failed", "partial", "partial", "converged", "converged", "converged"]
+
+
 def test_the_same_files_in_any_order_are_the_same_generation(ledger: Ledger) -> None:
     assert ledger.begin_generation([ROUTER, ROUTES]) == 1
     assert ledger.begin_generation([ROUTES, ROUTER, ROUTER]) == 1

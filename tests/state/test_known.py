@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.engine import event_kinds
 from holdfast.engine.claim import Lasting
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
@@ -77,7 +78,7 @@ def test_it_goes_on(paths: Paths, kept: KeptLedger, way: Way) -> None:
         assert [told.kind for told in ledger.take_told()] == ["ledger-unwritable"]
         ledger.write_claims([claim(3)], [claim(1).key])
         assert ledger.begin_generation([File("router.yaml", b"c")]) == 2
-        assert ledger.append_events([Event("made", "x", "y")]) > len(before["events"])
+        assert ledger.append_events([Event(event_kinds.CREATED, "x", "y")]) > len(before["events"])
     assert _files(paths.state_dir) == spoilt, "it stays as it is"
     assert set(_claimed(paths)) == {claim(2).key, claim(3).key}, "commands see it, too"
     with pytest.raises(LedgerError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine.artifact import Artifact
+from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import ClaimState, Provenance
 from holdfast.engine.kinds.address import address
 from holdfast.engine.kinds.hostname import hostname
@@ -52,6 +52,10 @@ def _ledger(*entries: dict[str, Any]) -> dict[str, Any]:
             _entry("linux.ipv4.fwmarkRule", "priority=10100,mark=0x100,table=100"),
             rule(4, 10100, fwmark=0x100, table=100),
         ),
+        (_entry("linux.ipip6.tunnel", "ds0"), link("ds0", {"type": "ip6tnl"})),
+        (_entry("nft.table", "routerd_nat"), Artifact(Key("nft", "ip routerd_nat"), {})),
+        (_entry("nft.table", "mine", family="ip6"), Artifact(Key("nft", "ip6 mine"), {})),
+        (_entry("nft.table", "inet/routerd_x"), Artifact(Key("nft", "inet routerd_x"), {})),
     ],
 )
 def test_what_holdfast_knows_becomes_an_adopted_claim(
@@ -69,8 +73,14 @@ def test_what_holdfast_knows_becomes_an_adopted_claim(
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        (_entry("nft.table", "routerd_nat"), "no artifact of this kind"),
-        (_entry("linux.ipip6.tunnel", "ds0"), "no artifact of this kind"),
+        (_entry("nft.table", "mine"), "its family was not recorded"),
+        (_entry("nft.table", "bridge/routerd_nat"), "its family was not recorded"),
+        (_entry("systemd.service", "routerd-dnsmasq.service"), "systemctl disable --now"),
+        (_entry("systemd.service", "dnsmasq.service"), "not named routerd-*.service"),
+        (_entry("systemd.service", "routerd-a/b.service"), "not named routerd-*.service"),
+        (_entry("systemd.service", "routerd-.service"), "not named routerd-*.service"),
+        (_entry("systemd.service", "routerd-x.timer"), "not named routerd-*.service"),
+        (_entry("dnsmasq.config", "routerd"), "no artifact of this kind"),
         (_entry("linux.ipv4.routeTable", "table=100", table="100"), "names a whole table"),
         (_entry("file", "/etc/ppp/chap-secrets"), "content it had was not recorded"),
         (_entry("linux.sysctl", "net.ipv4.conf.all.rp_filter"), "its value was not recorded"),
@@ -89,6 +99,38 @@ def test_what_cannot_be_mapped_is_listed_with_why(
     (left,) = summary.unmapped
     assert (left.kind, left.name) == (entry["kind"], entry["name"])
     assert reason in left.reason
+
+
+def test_a_unit_of_its_is_claimed_by_its_file(ledger: Ledger) -> None:
+    seen = Artifact(Key("unit", "routerd-dnsmasq.service"), {"sha256": "ab"})
+    asked: list[str] = []
+
+    def unit(name: str) -> Artifact:
+        asked.append(name)
+        return seen
+
+    entries = [
+        _entry("systemd.service", "routerd-dnsmasq.service", "IPv4DHCPServer/lan"),
+        _entry("systemd.service", "dnsmasq.service"),
+    ]
+    summary = ledger.import_(_ledger(*entries), epoch="boot/1", unit=unit)
+    assert [one.name for one in summary.unmapped] == ["dnsmasq.service"]
+    assert asked == ["routerd-dnsmasq.service"]
+    (claim,) = ledger.claims().values()
+    assert (claim.key, claim.fields) == (seen.key, seen.fields)
+    assert (claim.provenance, claim.state) == (Provenance.ADOPTED, ClaimState.OWNED)
+    assert claim.owners == ("IPv4DHCPServer/lan",)
+    assert claim.epoch == "", "it outlives a boot"
+
+
+def test_why_a_unit_cannot_be_claimed_is_told(ledger: Ledger) -> None:
+    def unit(_name: str) -> Artifact:
+        raise ValueError("it is a symbolic link")
+
+    entry = _entry("systemd.service", "routerd-dnsmasq.service")
+    summary = ledger.import_(_ledger(entry), unit=unit)
+    assert ledger.claims() == {}
+    assert [one.reason for one in summary.unmapped] == ["it is a symbolic link"]
 
 
 def test_two_entries_for_one_object_have_both_owners(ledger: Ledger) -> None:

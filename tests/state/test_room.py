@@ -17,6 +17,8 @@ from tests.disks import Disk, small_disk
 from tests.state.everything import stored, write_everything
 from tests.state.samples import File, claim
 
+pytestmark = pytest.mark.programs
+
 # `make soak` takes all amounts.
 _STEP = 4096 if os.environ.get("HOLDFAST_SOAK_STEPS") else 3 * 4096
 _MOST = 300 * 1024

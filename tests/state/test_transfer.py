@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.engine import event_kinds
 from holdfast.engine.artifact import Key, fingerprint
 from holdfast.engine.claim import ClaimState, Provenance
 from holdfast.errors import LedgerError, Refused
@@ -40,7 +41,9 @@ def exported(ledger: Ledger) -> Export:
     ledger.begin_generation([File("router.yaml", "kind: Röuter\r\n".encode())])
     ledger.finish_generation(1, "converged")
     ledger.begin_generation([File("router.yaml", b"\xff\x00binary")])
-    ledger.append_events([Event("created", "route a", "made", 1, {"n": [1, None]}) for _ in "123"])
+    ledger.append_events(
+        [Event(event_kinds.CREATED, "route a", "made", 1, {"n": [1, None]}) for _ in "123"]
+    )
     ledger.put_note("report", {"converged": True})
     return ledger.export()
 
@@ -63,7 +66,7 @@ def test_a_ledger_restored_from_its_export_is_the_same(
         assert restored.events() == ledger.events()
         assert restored.note("report") == {"converged": True}
         assert restored.export() == exported
-        assert restored.append_events([Event("a", "b", "c")]) == 4
+        assert restored.append_events([Event(event_kinds.CREATED, "b", "c")]) == 4
         assert restored.begin_generation([File("router.yaml", b"new")]) == 3
         assert restored.check() == []
     assert (len(summary.added), summary.generations, summary.events) == (2, 2, 3)
@@ -148,15 +151,19 @@ def test_claims_that_differ_are_refused_unless_replaced(exported: Export, other:
     mine = claim(1, provenance=Provenance.ADOPTED)
     with Ledger.open(other, command="ledger import") as target:
         target.write_claims([mine, claim(9)])
-        target.append_events([Event("a", "b", "c")] * 5)
+        target.append_events([Event(event_kinds.CREATED, "b", "c")] * 5)
         before = target.export()
         with pytest.raises(Refused, match=r"1 of these objects otherwise:\n  address 10\.0\.0\.1"):
+            target.import_(exported)
+        with pytest.raises(Refused, match=r"Import with --replace to make it hold"):
             target.import_(exported)
         assert target.export() == before
         summary = target.import_(exported, replace=True)
         assert (summary.changed, summary.removed) == ((mine.key,), (claim(9).key,))
         assert target.export() == exported
-        assert target.append_events([Event("a", "b", "c")]) == 6, "numbers are never given twice"
+        assert target.append_events([Event(event_kinds.CREATED, "b", "c")]) == 6, (
+            "numbers are never given twice"
+        )
 
 
 def test_an_import_beside_other_claims_adds_and_keeps_the_history(
@@ -164,11 +171,11 @@ def test_an_import_beside_other_claims_adds_and_keeps_the_history(
 ) -> None:
     with Ledger.open(other, command="ledger import") as target:
         target.write_claims([claim(9)])
-        target.append_events([Event("mine", "b", "c")])
+        target.append_events([Event(event_kinds.ADOPTED, "b", "c")])
         summary = target.import_(exported)
         assert (len(summary.added), summary.unchanged, summary.history_kept) == (2, 0, True)
         assert claim(9).key in target.claims()
-        assert [event.kind for event in target.events()] == ["mine"]
+        assert [event.kind for event in target.events()] == ["adopted"]
         again = target.import_(exported)
         assert (again.added, again.unchanged) == ((), 2)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.config.part import Part
+from holdfast.engine import event_kinds
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
@@ -23,11 +24,13 @@ from holdfast.state.faults import NotWritableError
 from holdfast.state.installation import OwnNamespace
 from holdfast.state.kept import KeptLedger
 from holdfast.state.ledger import Ledger
-from holdfast.state.stamp import stamp
+from holdfast.state.working_copy import stamp
 from tests.child import in_child
 from tests.disks import Disk, small_disk
 from tests.state.everything import TRIAL, rows, write_everything
 from tests.state.samples import File, claim
+
+pytestmark = pytest.mark.programs
 
 # `make soak` takes all points.
 _EVERY = 1 if os.environ.get("HOLDFAST_SOAK_STEPS") else 5
@@ -96,7 +99,7 @@ def test_a_disk_that_is_full_while_it_is_written(paths: Paths, disk: Disk) -> No
     with kept.locked(0) as ledger:
         assert not ledger.trouble
         ledger.write_claims([claim(number) for number in range(2, 20)], [claim(0).key])
-        ledger.append_events([Event("made", "x", "y")])
+        ledger.append_events([Event(event_kinds.CREATED, "x", "y")])
         assert ledger.lasting is Lasting.THIS_BOOT
         assert len(ledger.claims()) == 19
         assert [told.kind for told in ledger.take_told()] == ["ledger-unwritable"]
@@ -113,7 +116,7 @@ def test_a_disk_that_is_full_while_it_is_written(paths: Paths, disk: Disk) -> No
     kept.close()
     assert _keys(paths) == set(range(1, 21))
     _sound(paths)
-    assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"]
+    assert _kinds(paths) == ["ledger-unwritable", "created", "ledger-written"]
 
 
 def test_a_disk_with_room_for_a_few_bytes_is_left_alone(paths: Paths, disk: Disk) -> None:
@@ -218,7 +221,7 @@ def test_run_fills_up_later(paths: Paths, disk: Disk) -> None:
             ledger.write_claims([claim(1)])
             run.fill()
             ledger.write_claims([claim(number) for number in range(2, 40)])
-            ledger.append_events(Event("made", str(n), "x" * 500) for n in range(50))
+            ledger.append_events(Event(event_kinds.CREATED, str(n), "x" * 500) for n in range(50))
             assert ledger.lasting is Lasting.THIS_PROCESS
         assert _keys(paths) == set(range(40))
         disk.free()
@@ -300,7 +303,7 @@ def test_killed_at_any_point_of_writing_back(root: Path, first: bool) -> None:
             disk.fill()
             with Ledger.open(paths, command="test") as ledger:
                 ledger.write_claims([claim(1)], [claim(0).key])
-                ledger.append_events([Event("made", "x", "y")])
+                ledger.append_events([Event(event_kinds.CREATED, "x", "y")])
             disk.free()
             pid = in_child(lambda at=point: _dies_writing_back(paths, at))  # type: ignore[misc]  # noqa: B023 (now)
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -308,7 +311,7 @@ def test_killed_at_any_point_of_writing_back(root: Path, first: bool) -> None:
             assert _write(paths, claim(2)) is Lasting.FOR_GOOD
             assert _keys(paths) == {1, 2}, point
             _sound(paths)
-            assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"], point
+            assert _kinds(paths) == ["ledger-unwritable", "created", "ledger-written"], point
         if status == 0:
             break
         assert status == -signal.SIGKILL
@@ -361,7 +364,7 @@ def test_another_ledger_was_put_in_its_place(paths: Paths, disk: Disk, noted: bo
     with Ledger.open(paths, command="test") as ledger:
         ledger.write_claims([claim(1)], [claim(0).key])
         ledger.write_tables(frozenset({254, 100}))
-        ledger.append_events([Event("made", "x", "y")])
+        ledger.append_events([Event(event_kinds.CREATED, "x", "y")])
     disk.free()
     for name in ("state.db", "state.db-wal", "state.db-shm"):
         (disk.folder / name).unlink(missing_ok=True)
@@ -376,7 +379,7 @@ def test_another_ledger_was_put_in_its_place(paths: Paths, disk: Disk, noted: bo
     with Ledger.read(paths) as ledger:
         assert ledger.tables() == (frozenset({7, 100, 254}) if noted else None)
     _sound(paths)
-    assert _kinds(paths) == ["ledger-unwritable", "made", "ledger-written"]
+    assert _kinds(paths) == ["ledger-unwritable", "created", "ledger-written"]
 
 
 def test_all_that_counts_goes_to_another_ledger(paths: Paths, disk: Disk) -> None:
@@ -511,7 +514,7 @@ def _story(ledger: Ledger) -> None:
     ledger.write_tables(frozenset({254}))
     ledger.write_claims([claim(1), claim(2)])
     number = ledger.begin_generation([File("router.yaml", b"a"), File("routes.txt", b"b")])
-    ledger.append_events([Event("created", "a", "b", number)])
+    ledger.append_events([Event(event_kinds.CREATED, "a", "b", number)])
     ledger.finish_generation(number, "converged")
     ledger.put_part(Part("Owner/ci", 1, 1000.0, None, (), (), ()))
     ledger.write_claims([claim(2, 2), claim(3)], [claim(1).key])
@@ -627,7 +630,7 @@ def test_many_processes_while_room_comes_and_goes(paths: Paths, disk: Disk) -> N
             if pid:
                 left.discard(pid)
                 assert status == 0
-    _write(paths)
+    _write(paths, wait=60)
     assert _keys(paths) == set(range(rounds * writers))
     for child in left:
         assert os.waitpid(child, 0)[1] == 0

@@ -21,7 +21,7 @@ from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.router import load_router
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 from tests.wan.isp import Provider, provider, wait_for
 
 WAN = {"Interface/wan": "{ifname: wan0, managed: false}"}

@@ -15,7 +15,7 @@ from holdfast.host.facts.read import read_facts
 from holdfast.paths import Paths
 from holdfast.resources.facts import GONE, Lease
 from tests.cli.conftest import Holdfast
-from tests.host.services.stage import Stage
+from tests.host.services.service_passes import ServicePasses
 from tests.namespace import Namespace
 from tests.wan.isp import Provider, wait_for
 
@@ -44,7 +44,7 @@ def holdfast(isp: Provider, netns: Namespace, tmp_path: Path, root: Path) -> Ite
     try:
         yield Holdfast(folder, root)
     finally:
-        Stage(root).end()
+        ServicePasses(root).end()
 
 
 def addresses(netns: Namespace, dev: str = "lan0") -> set[str]:
@@ -102,7 +102,7 @@ def test_from_nothing_to_an_address_and_back(
     assert addresses(netns) == set()
     assert nowhere(netns) == set()
     assert not list((holdfast.root / "etc/holdfast").glob("dhcpcd*"))
-    assert Stage(holdfast.root).running("dhcpcd6-wan0") is None
+    assert ServicePasses(holdfast.root).running("dhcpcd6-wan0") is None
     # dhcpcd took its own along.
     assert netns.ip_json("-6 route show type unreachable") == []
 
@@ -114,7 +114,9 @@ def test_another_prefix_takes_the_place_of_the_first(
     isp.stop("kea-dhcp6")
     # The client asks again, and learns that what it has is not to be had any more.
     isp.run("ip", "link", "set", "isp0", "down")
-    wait_for(lambda: "carrier lost" in Stage(holdfast.root).log("dhcpcd6-wan0"), "no carrier")
+    wait_for(
+        lambda: "carrier lost" in ServicePasses(holdfast.root).log("dhcpcd6-wan0"), "no carrier"
+    )
     isp.run("ip", "link", "set", "isp0", "up")
     isp.serve6(prefixes="2001:db8:2000::/60")
     wait_for(lambda: "2001:db8:2000::" in str(known(holdfast)), "the new prefix")
@@ -155,7 +157,7 @@ def test_a_client_that_is_killed_is_back_with_the_same_prefix(
     holdfast: Holdfast, isp: Provider, netns: Namespace
 ) -> None:
     bring_up(holdfast, isp)
-    stage = Stage(holdfast.root)
+    stage = ServicePasses(holdfast.root)
     killed = stage.pid("dhcpcd6-wan0")
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: not stage.runs_as("dhcpcd6-wan0", killed), "its end")
@@ -174,7 +176,7 @@ def test_a_prefix_asked_for_later(holdfast: Holdfast, isp: Provider) -> None:
     holdfast.declare(*INTERFACES, address)
     holdfast.run("apply", "--yes", "router.yaml")
     wait_for(lambda: read_facts(Paths(holdfast.root), ()).leases6, "an address")
-    stage = Stage(holdfast.root)
+    stage = ServicePasses(holdfast.root)
     client = stage.pid("dhcpcd6-wan0")
     holdfast.declare(*INTERFACES, address, PREFIX)
     plan = holdfast.ok("plan", "router.yaml").out

@@ -15,11 +15,11 @@ import pytest
 
 from holdfast.host.facts.read import read_facts
 from holdfast.resources.facts import GONE, Facts, Lookup
-from holdfast.resources.policy import health_target
-from holdfast.resources.policy.health_target import Target
 from holdfast.resources.questions import lookups
 from holdfast.resources.router import load_router
 from holdfast.resources.site import site_of
+from holdfast.resources.uplinks import health_target
+from holdfast.resources.uplinks.health_target import Target
 from tests.lan.network import Host, Resources, Scene, document, scene, until
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace

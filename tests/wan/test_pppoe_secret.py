@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import ConfigError
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import Router, load_router
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 SECRET = "hunter 2"  # noqa: S105
 

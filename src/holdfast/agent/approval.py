@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.agent import operators, unfinished
-from holdfast.agent.answers.asked import Questions
 from holdfast.agent.configuration import Read
+from holdfast.agent.services.pass_requests import PassRequests
 from holdfast.dataclass import dataclass
 from holdfast.engine import guard
 from holdfast.engine.plan import Plan
 from holdfast.paths import Paths
 from holdfast.resources.facts import Facts
 from holdfast.resources.router import Router
+from holdfast.runtime import operators, unfinished_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Approval:
     router: Router
     facts: Facts
     read: Read  # how it was read; empty where it was not read just now
-    questions: Questions  # who asked for it
+    questions: PassRequests  # who asked for it
     lockouts: operators.Lockouts
 
     def objection(self, plan: Plan) -> str:
@@ -37,7 +37,7 @@ class Approval:
         youngest = self.read.youngest
         if youngest is None or self.questions.allow_mass_delete:
             return ""
-        return guard.doubtful(youngest.doubt, unfinished.REMEDY, plan.changes)
+        return guard.doubtful(youngest.doubt, unfinished_files.REMEDY, plan.changes)
 
     def _lockout(self, plan: Plan) -> str:
         if self.questions.allow_lockout:

@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.agent import merge_events, sources
-from holdfast.agent import startup as startups
-from holdfast.agent.defaults import LEDGER_WAIT_S
-from holdfast.agent.log import fault
-from holdfast.agent.sources import Sources, Stored
-from holdfast.agent.startup import Startup
-from holdfast.agent.unfinished import QUIET_BEFORE_DELETES_S, Youngest
 from holdfast.config.part import RECORD
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Refused
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.router import Router
+from holdfast.runtime import merge_events, sources
+from holdfast.runtime import startup as startups
+from holdfast.runtime.defaults import LEDGER_WAIT_S
+from holdfast.runtime.log import fault
+from holdfast.runtime.sources import Sources, Stored
+from holdfast.runtime.startup import Startup
+from holdfast.runtime.unfinished_files import QUIET_BEFORE_DELETES_S, Youngest
 from holdfast.state import latches
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
@@ -39,6 +39,7 @@ class Read:
     parts_alone: bool = False
     youngest: Youngest | None = None  # of the files, as they were read
     again_in: float = math.inf  # seconds until the file is to be read again, whatever is told
+    unready: bool = False  # the file is being read; when it was, is told
 
     def too_new(self, deletes: bool) -> str:
         """Why what the file says has to wait: nothing is deleted for what was written just now."""
@@ -126,6 +127,7 @@ class Configuration:
             bool(self._moved) and latches.digest(startup.files) == self._applied,
             self._loaded.youngest,
             self._loaded.again_in,
+            self._loaded.unready,
         )
 
     def _unmerged(self, startup: Router, stored: Stored, error: Exception) -> Read:

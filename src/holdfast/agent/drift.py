@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from holdfast.agent.fights import Fight, Fights, Undoing
-from holdfast.agent.gathered import Gathered
-from holdfast.agent.patience import MANY, Name, name_of, names_in
+from holdfast.agent.pending_hints import PendingHints
+from holdfast.agent.retry_policy import MANY, Name, name_of, names_in
 from holdfast.agent.watch.hint import Writer
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import document, vital
+from holdfast.engine import document, event_kinds, urgent
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Result
+from holdfast.engine.event_kinds import EventKind
 from holdfast.engine.intent import BulkIntent, Desired
-from holdfast.engine.kinds.address import ADDRESS
-from holdfast.engine.kinds.link import LINK
-from holdfast.engine.kinds.service import SERVICE
+from holdfast.engine.kinds import KINDS
+from holdfast.engine.kinds.link import LINK, link_key
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.reconcile import Report
 from holdfast.state import journal
@@ -85,9 +85,10 @@ class _Declared:
 class Drift:
     """Of one pass."""
 
-    gathered: Gathered
+    gathered: PendingHints
     known: Fights
     held: Callable[[Operation], bool]  # by others, before it was found
+    beside: bool = False  # another command of Holdfast's applied something since the last look
     found: list[Operation] = field(default_factory=list)
     fights: list[Fight] = field(default_factory=list)
 
@@ -97,17 +98,28 @@ class Drift:
             if key.kind == LINK.name:
                 self.known.link_changed(key, now)
         for operation in operations:
+            if self._own(operation):
+                continue  # a trial that was taken back, a command beside us: no doing of others'
             self.found.append(operation)
             how = _habit(operation, held=self.held(operation))
             links = _links(operation) if operation.verb is Verb.CREATE else frozenset()
-            for name, subject in _named(operation.subject):
+            for name, artifact, said in _named(operation.subject):
                 writer = self.gathered.writer(name, operation.kind)
                 if writer is None and self.known.went_with(name, links):
                     continue
-                undoing = Undoing(subject, operation.owners, how, writer, _vital(operation))
+                suffers = urgent.named(artifact, operation)
+                undoing = Undoing(said, operation.owners, how, writer, suffers)
                 fight = self.known.undone(name, undoing, now)
                 if fight is not None:
                     self.fights.append(fight)
+
+    def _own(self, operation: Operation) -> bool:
+        """Was Holdfast itself the last that was seen at it? A command of it that has ended, as one
+        that was killed has, is nobody any more: what nobody else was seen at is taken for its."""
+        writers = (self.gathered.writer(n, operation.kind) for n in names_in(operation.subject))
+        if self.beside:
+            return all(writer is None or writer.own or not writer.name for writer in writers)
+        return all(writer is not None and writer.own for writer in writers)
 
     def split(self, results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
         """Repairs of drift, of this look or of one before, and the rest."""
@@ -136,12 +148,12 @@ class Drift:
         return [
             *_told_once(journal.happened(replace(others, results=told), generation)),
             *(
-                self._event("repaired", operation, generation, {"milliseconds": took})
+                self._event(event_kinds.REPAIRED, operation, generation, {"milliseconds": took})
                 for operation in _once(one.operation for one in mine)
                 if self._is_told(operation)
             ),
             *(
-                self._event("drift", op, generation, {})
+                self._event(event_kinds.DRIFT, op, generation, {})
                 for op in self.found
                 if not repaired.issuperset(names_in(op.subject)) and not self._fought(op)
             ),
@@ -153,7 +165,7 @@ class Drift:
         known = {one.desired.key for one in before.plan.conflicts} if before is not None else None
         return [
             Event(
-                "conflict",
+                event_kinds.CONFLICT,
                 str(one.desired.key),
                 f"is held by {one.holder or 'somebody else'} now",
                 generation,
@@ -178,7 +190,7 @@ class Drift:
         return all(map(self.known.in_fight, names_in(operation.subject)))
 
     def _event(
-        self, kind: str, operation: Operation, generation: int, more: dict[str, JSON]
+        self, kind: EventKind, operation: Operation, generation: int, more: dict[str, JSON]
     ) -> Event:
         first = next(document.artifacts(operation.subject, 1)).key
         count = operation.count
@@ -225,44 +237,34 @@ def fight_event(fight: Fight, generation: int) -> Event:
         "writer": _who(undoing.writer),
     }
     if fight.over:
-        return Event("fight-over", undoing.subject, "nobody undoes it any more", generation, data)
+        return Event(
+            event_kinds.FIGHT_OVER, undoing.subject, "nobody undoes it any more", generation, data
+        )
     after = (
-        f"as {undoing.vital} depends on it, it is put back each time"
-        if undoing.vital
+        f"as {undoing.urgent} depends on it, it is put back each time"
+        if undoing.urgent
         else "from now on it is put back less and less often"
     )
     message = f"{undoing.who} {undoing.how} again and again, {fight.times} times so far; {after}"
-    return Event("fight", undoing.subject, message, generation, data)
+    return Event(event_kinds.FIGHT, undoing.subject, message, generation, data)
 
 
-def _named(subject: Artifact | Batch) -> Iterator[tuple[Name, str]]:
+def _named(subject: Artifact | Batch) -> Iterator[tuple[Name, Artifact, str]]:
+    """What books are kept of, with an artifact to judge it by and what it is called. Of very many
+    routes a default route has the least key: none of the others need be looked at."""
     if isinstance(subject, Batch) and len(subject) > MANY:
         first = subject.artifact(subject.keys[0]).key.name
-        yield next(names_in(subject)), f"{len(subject)} {subject.kind.name}s, the first {first}"
+        said = f"{len(subject)} {subject.kind.name}s, the first {first}"
+        yield next(names_in(subject)), subject.artifact(min(subject.keys)), said
         return
     for name, artifact in zip(names_in(subject), document.artifacts(subject), strict=True):
-        yield name, str(artifact.key)
-
-
-def _vital(operation: Operation) -> str:
-    """What the router is without meanwhile. An address that is there and of no use is another's as
-    well, as like as not (a duplicate): to put that back again and again helps nobody. Nor does it
-    to start a program that ends by itself."""
-    is_there = operation.verb is not Verb.CREATE
-    if operation.kind == SERVICE.name or (is_there and operation.kind == ADDRESS.name):
-        return ""
-    return vital.of(operation)
+        yield name, artifact, str(artifact.key)
 
 
 def _links(operation: Operation) -> frozenset[Key]:
     """That it stands on, itself or by its address."""
-    names = set()
-    for key in operation.requires:
-        if key.kind == LINK.name:
-            names.add(key.name)
-        elif key.kind == ADDRESS.name:
-            names.add(key.name.rpartition(" dev ")[2])
-    return frozenset(Key(LINK.name, name) for name in names)
+    names = (KINDS[key.kind].carrying_link(key) for key in operation.requires)
+    return frozenset(link_key(name) for name in names if name)
 
 
 def _finding(operation: Operation, *, held: bool) -> str:

@@ -29,9 +29,9 @@ _OUTBURSTS, _WITHIN_S = 10, 300.0
 # How far apart repairs are in a fight: at first, and at most.
 _SPACING_S, _LONGEST_S = 2.0, 60.0
 _JITTER = 0.2
-# The same for what is vital. Four times a second takes a small part of a core, and no flow that is
+# The same for what is urgent. Four times a second takes a small part of a core, and no flow that is
 # set up anew for long.
-_VITAL_SPACING_S = 0.25
+_URGENT_SPACING_S = 0.25
 # Nobody undid it for so long: the fight is over.
 _QUIET_S = 60.0
 # More than this are not told apart any more; the oldest are forgotten.
@@ -46,7 +46,7 @@ class Undoing:
     owners: tuple[str, ...]
     how: str  # "deletes it", "sets mtu to 1400"
     writer: Writer | None = None  # None: nobody knows
-    vital: str = ""  # what the router is without, without it
+    urgent: str = ""  # what suffers for as long as it stays undone
     same_process: bool = False  # as the time before
 
     @property
@@ -119,8 +119,8 @@ class Fight:
 
     @property
     def consequence(self) -> str:
-        if self.undoing.vital:
-            return f"and as {self.undoing.vital} depends on it, it is put back each time"
+        if self.undoing.urgent:
+            return f"and as {self.undoing.urgent} depends on it, it is put back each time"
         return "so it is not put back each time"
 
 
@@ -230,9 +230,9 @@ class Fights:
         return bool(self._streaks)
 
     def _space(self, streak: _Streak, spacing: float, now: float) -> None:
-        if streak.last.vital:
-            streak.spacing = _VITAL_SPACING_S
-            streak.due = max(now, streak.repaired + _VITAL_SPACING_S)
+        if streak.last.urgent:
+            streak.spacing = _URGENT_SPACING_S
+            streak.due = max(now, streak.repaired + _URGENT_SPACING_S)
             return
         streak.spacing = min(spacing, _LONGEST_S)
         streak.due = now + streak.spacing * self.jitter(1 - _JITTER, 1 + _JITTER)

@@ -25,22 +25,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.agent.watch.hint import Hint
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import bulk_changes, ownership, stand_ins
+from holdfast.engine import bulk_changes, make_before_break, ownership
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled
 from holdfast.engine.bulk_keys import Keys
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.intent import Desired
-from holdfast.engine.kinds.route import ROUTE, identify
-from holdfast.engine.narrow import Ground
+from holdfast.engine.kinds.route import ROUTE, identify, split_identity
+from holdfast.engine.kinds.route import identity as identity_by_name
+from holdfast.engine.narrow import PassContext
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Claims, Host, Report
 from holdfast.errors import DriverError, Refused
-from holdfast.host.netlink.route_few import FewRoutes, Unclear
-from holdfast.host.netlink.route_told import RouteListener, Told, identity_of
+from holdfast.host.netlink.routes.known_routes import KnownRoutes, Unclear
+from holdfast.host.netlink.routes.route_notifications import RouteListener, RouteNotice, identity_of
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.host.netlink.tags import tag_text
 
@@ -62,7 +63,7 @@ class RouteChanges:
     _tag: int = 0
     _sock: NetlinkSocket | None = None
 
-    def remember(self, ground: Ground, policy: Policy, tag: int) -> None:
+    def remember(self, ground: PassContext, policy: Policy, tag: int) -> None:
         """After a full pass."""
         found = bulk_changes.settled(
             ROUTE, tag_text(tag, tag), ground.desired, ground.plan, ground.standing
@@ -116,7 +117,7 @@ class RouteChanges:
             if ownership.elsewhere(claims.values(), policy.epoch):
                 raise FullPassNeeded("the ledger has claims of another network namespace")
             _refuse(base, desired, touched, claims)
-            few = FewRoutes(self._socket(), self._tag)
+            few = KnownRoutes(self._socket(), self._tag)
             few.expect(_flat(touched), bulk_changes.only(base.batches, touched))
             few.hear(told, [*untold, *_flat(bulk_changes.common(touched, base.unsettled))])
         except (FullPassNeeded, Unclear, DriverError, OSError) as error:
@@ -145,20 +146,23 @@ def _refuse(
         raise FullPassNeeded("what some resource declares cannot be told")
     if sum(map(len, touched.values())) > MOST:
         raise FullPassNeeded("many routes changed")
-    if stand_ins.concerned(touched, base.unsettled):
+    if make_before_break.concerned(touched, base.unsettled):
         raise FullPassNeeded("another route to the same destination is not as declared")
+    impaired = [one.impaired for one in base.plan.blocked if one.impaired is not None]
+    if bulk_changes.meet(touched, _by_scope(map(identity_by_name, impaired))):
+        raise FullPassNeeded("others had something of theirs in a route's way")
     claimed = (identify(claim.fields) for key, claim in claims.items() if key.kind == ROUTE.name)
     if any(key in touched.get(scope, ()) for scope, key in claimed):
         raise FullPassNeeded("a route is concerned that the ledger has a claim on")
 
 
-def _heard(hints: Iterable[Hint]) -> tuple[list[Told], list[bytes]]:
+def _heard(hints: Iterable[Hint]) -> tuple[list[RouteNotice], list[bytes]]:
     """What was told of routes, and the identities of those that are only to be looked at."""
-    told: list[Told] = []
+    told: list[RouteNotice] = []
     untold: list[bytes] = []
     for hint in hints:
         if hint.body is not None:
-            told.append(Told(identity_of(hint.body), hint.gone, hint.body, hint.replaced))
+            told.append(RouteNotice(identity_of(hint.body), hint.gone, hint.body, hint.replaced))
         elif hint.identity is not None:
             untold.append(hint.identity)
         else:
@@ -169,8 +173,8 @@ def _heard(hints: Iterable[Hint]) -> tuple[list[Told], list[bytes]]:
 def _by_scope(identities: Iterable[bytes]) -> Identities:
     found: dict[bytes, set[bytes]] = {}
     for identity in identities:
-        size = 5 if identity[0] == 4 else 17
-        found.setdefault(identity[:-size], set()).add(identity[-size:])
+        scope, key = split_identity(identity)
+        found.setdefault(scope, set()).add(key)
     return found
 
 
@@ -203,12 +207,12 @@ class RoutePass:
     whole: Desired
     policy: Policy
     touched: Identities
-    few: FewRoutes
+    few: KnownRoutes
     host: Host
     ledger: Claims
     problem: str = ""  # why a full pass has to follow, if it has
     _changed: bool = False
-    _told: list[Told] | None = field(default_factory=list)  # None: some of it was lost
+    _told: list[RouteNotice] | None = field(default_factory=list)  # None: some of it was lost
     epoch: str = ""
     desired: Desired = field(default_factory=lambda: Desired(()))
 

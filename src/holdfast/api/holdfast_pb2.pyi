@@ -206,6 +206,45 @@ class AboutReply(_message.Message):
 Global___AboutReply: _TypeAlias = AboutReply  # noqa: Y015
 
 @_typing.final
+class ConsoleRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsoleRequest: _TypeAlias = ConsoleRequest  # noqa: Y015
+
+@_typing.final
+class ConsoleReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    SILENT_FIELD_NUMBER: _builtins.int
+    address: _builtins.str
+    """On the router's loopback. It holds the key, and is a secret."""
+    silent: _builtins.str
+    """Why nobody gets an answer there now: the loopback is down. Empty where nothing is in the way."""
+    def __init__(
+        self,
+        *,
+        address: _builtins.str = ...,
+        silent: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "silent", b"silent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsoleReply: _TypeAlias = ConsoleReply  # noqa: Y015
+
+@_typing.final
 class StatusRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -257,6 +296,7 @@ class StatusReply(_message.Message):
     RESOURCES_FIELD_NUMBER: _builtins.int
     PASSES_FIELD_NUMBER: _builtins.int
     TROUBLES_FIELD_NUMBER: _builtins.int
+    RESOURCE_TROUBLES_FIELD_NUMBER: _builtins.int
     HEALTH_CHECKS_FIELD_NUMBER: _builtins.int
     TRIAL_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
@@ -283,6 +323,10 @@ class StatusReply(_message.Message):
         """What stands in the way now, as the daemon's log says; resources that only wait are Pending."""
 
     @_builtins.property
+    def resource_troubles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those of the troubles that the status of a resource tells of as well."""
+
+    @_builtins.property
     def health_checks(self) -> _containers.RepeatedCompositeFieldContainer[Global___HealthCheck]: ...
     @_builtins.property
     def trial(self) -> Global___Trial:
@@ -299,13 +343,14 @@ class StatusReply(_message.Message):
         resources: _abc.Iterable[Global___ResourceStatus] | None = ...,
         passes: Global___Passes | None = ...,
         troubles: _abc.Iterable[_builtins.str] | None = ...,
+        resource_troubles: _abc.Iterable[_builtins.str] | None = ...,
         health_checks: _abc.Iterable[Global___HealthCheck] | None = ...,
         trial: Global___Trial | None = ...,
         namespace: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "passes", b"passes", "trial", b"trial"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "health_checks", b"health_checks", "healthy", b"healthy", "last_pass", b"last_pass", "namespace", b"namespace", "passes", b"passes", "resources", b"resources", "router", b"router", "summary", b"summary", "trial", b"trial", "troubles", b"troubles"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_generation", b"_generation", "_trial", b"_trial", "generation", b"generation", "health_checks", b"health_checks", "healthy", b"healthy", "last_pass", b"last_pass", "namespace", b"namespace", "passes", b"passes", "resource_troubles", b"resource_troubles", "resources", b"resources", "router", b"router", "summary", b"summary", "trial", b"trial", "troubles", b"troubles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__generation: _TypeAlias = _typing.Literal["generation"]  # noqa: Y015
     _WhichOneofArgType__generation: _TypeAlias = _typing.Literal["_generation", b"_generation"]  # noqa: Y015
@@ -378,6 +423,46 @@ Global___Generation: _TypeAlias = Generation  # noqa: Y015
 class ResourceStatus(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AnnotationsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     RESOURCE_FIELD_NUMBER: _builtins.int
     PLACE_FIELD_NUMBER: _builtins.int
     PHASE_FIELD_NUMBER: _builtins.int
@@ -385,6 +470,9 @@ class ResourceStatus(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     MASKED_BY_FIELD_NUMBER: _builtins.int
     MASKED_UNTIL_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    ANNOTATIONS_FIELD_NUMBER: _builtins.int
+    ACTIVE_FIELD_NUMBER: _builtins.int
     resource: _builtins.str
     """RouteList/transit"""
     place: _builtins.str
@@ -400,6 +488,16 @@ class ResourceStatus(_message.Message):
     def masked_by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Of a suppressed one: the parts that mask it, as Plugin/inventory#12."""
 
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """As its metadata says them."""
+
+    @_builtins.property
+    def annotations(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]: ...
+    @_builtins.property
+    def active(self) -> Global___ActiveCandidate:
+        """Of a default route policy: the candidate that is taken."""
+
     def __init__(
         self,
         *,
@@ -410,16 +508,58 @@ class ResourceStatus(_message.Message):
         reason: _builtins.str = ...,
         masked_by: _abc.Iterable[_builtins.str] | None = ...,
         masked_until: _builtins.float | None = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        annotations: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        active: Global___ActiveCandidate | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_masked_until", b"_masked_until", "masked_until", b"masked_until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_masked_until", b"_masked_until", "active", b"active", "masked_until", b"masked_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_masked_until", b"_masked_until", "artifacts", b"artifacts", "masked_by", b"masked_by", "masked_until", b"masked_until", "phase", b"phase", "place", b"place", "reason", b"reason", "resource", b"resource"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_active", b"_active", "_masked_until", b"_masked_until", "active", b"active", "annotations", b"annotations", "artifacts", b"artifacts", "labels", b"labels", "masked_by", b"masked_by", "masked_until", b"masked_until", "phase", b"phase", "place", b"place", "reason", b"reason", "resource", b"resource"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__active: _TypeAlias = _typing.Literal["active"]  # noqa: Y015
+    _WhichOneofArgType__active: _TypeAlias = _typing.Literal["_active", b"_active"]  # noqa: Y015
     _WhichOneofReturnType__masked_until: _TypeAlias = _typing.Literal["masked_until"]  # noqa: Y015
     _WhichOneofArgType__masked_until: _TypeAlias = _typing.Literal["_masked_until", b"_masked_until"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__active) -> _WhichOneofReturnType__active | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__masked_until) -> _WhichOneofReturnType__masked_until | None: ...
 
 Global___ResourceStatus: _TypeAlias = ResourceStatus  # noqa: Y015
+
+@_typing.final
+class ActiveCandidate(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
+    OTHERS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    since: _builtins.float
+    """Seconds since 1970; absent: no pass has taken it yet."""
+    why: _builtins.str
+    @_builtins.property
+    def others(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The candidates that are not active."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        since: _builtins.float | None = ...,
+        why: _builtins.str = ...,
+        others: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "since", b"since"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_since", b"_since", "name", b"name", "others", b"others", "since", b"since", "why", b"why"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__since: _TypeAlias = _typing.Literal["since"]  # noqa: Y015
+    _WhichOneofArgType__since: _TypeAlias = _typing.Literal["_since", b"_since"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__since) -> _WhichOneofReturnType__since | None: ...
+
+Global___ActiveCandidate: _TypeAlias = ActiveCandidate  # noqa: Y015
 
 @_typing.final
 class Passes(_message.Message):
@@ -467,19 +607,23 @@ class HealthCheck(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     HEALTHY_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     healthy: _builtins.bool
     reason: _builtins.str
+    unknown: _builtins.bool
+    """It has not come to a verdict yet."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         healthy: _builtins.bool = ...,
         reason: _builtins.str = ...,
+        unknown: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["healthy", b"healthy", "name", b"name", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["healthy", b"healthy", "name", b"name", "reason", b"reason", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -494,10 +638,13 @@ class PlanRequest(_message.Message):
     BACK_FIELD_NUMBER: _builtins.int
     ALLOW_LOCKOUT_FIELD_NUMBER: _builtins.int
     ALLOW_SIDE_EFFECTS_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
     allow_mass_delete: _builtins.bool
     allow_lockout: _builtins.bool
     allow_side_effects: _builtins.bool
     """Plan what others lose something by as well; without, it is blocked."""
+    full: _builtins.bool
+    """All that differs in contents, and the content of what comes and goes; without, a summary."""
     @_builtins.property
     def form(self) -> Global___Form: ...
     @_builtins.property
@@ -512,10 +659,11 @@ class PlanRequest(_message.Message):
         back: Global___Back | None = ...,
         allow_lockout: _builtins.bool = ...,
         allow_side_effects: _builtins.bool = ...,
+        full: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "back", b"back", "form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "allow_side_effects", b"allow_side_effects", "back", b"back", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_back", b"_back", "allow_lockout", b"allow_lockout", "allow_mass_delete", b"allow_mass_delete", "allow_side_effects", b"allow_side_effects", "back", b"back", "form", b"form", "full", b"full"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__back: _TypeAlias = _typing.Literal["back"]  # noqa: Y015
     _WhichOneofArgType__back: _TypeAlias = _typing.Literal["_back", b"_back"]  # noqa: Y015
@@ -585,6 +733,7 @@ class PlanHead(_message.Message):
     UNKNOWN_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     changes: _builtins.bool
     """Something would be done."""
     unknown: _builtins.bool
@@ -593,6 +742,10 @@ class PlanHead(_message.Message):
     """Why it would not be carried out."""
     waiting: _builtins.str
     """What waits to be confirmed, and is in force meanwhile; empty where nothing does."""
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What will not work all the same, by what others have in the way."""
+
     def __init__(
         self,
         *,
@@ -600,10 +753,11 @@ class PlanHead(_message.Message):
         unknown: _builtins.bool = ...,
         refusal: _builtins.str = ...,
         waiting: _builtins.str = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "refusal", b"refusal", "unknown", b"unknown", "waiting", b"waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "refusal", b"refusal", "unknown", b"unknown", "waiting", b"waiting", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -680,6 +834,7 @@ class ApplyReply(_message.Message):
     RESULT_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     PLACED_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
     """A piece of the report, after the result."""
     @_builtins.property
@@ -690,6 +845,10 @@ class ApplyReply(_message.Message):
     def placed(self) -> Global___Placed:
         """Before the pass that goes back."""
 
+    @_builtins.property
+    def outcome(self) -> Global___Outcome:
+        """What became of one operation, as soon as it is known."""
+
     def __init__(
         self,
         *,
@@ -697,16 +856,52 @@ class ApplyReply(_message.Message):
         result: Global___ApplyResult | None = ...,
         data: _builtins.bytes = ...,
         placed: Global___Placed | None = ...,
+        outcome: Global___Outcome | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part", "placed", b"placed", "progress", b"progress", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "outcome", b"outcome", "part", b"part", "placed", b"placed", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "part", b"part", "placed", b"placed", "progress", b"progress", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "outcome", b"outcome", "part", b"part", "placed", b"placed", "progress", b"progress", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["progress", "result", "data", "placed"]  # noqa: Y015
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["progress", "result", "data", "placed", "outcome"]  # noqa: Y015
     _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 
 Global___ApplyReply: _TypeAlias = ApplyReply  # noqa: Y015
+
+@_typing.final
+class Outcome(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    ARTIFACT_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    action: _builtins.str
+    """create, update, replace, delete."""
+    artifact: _builtins.str
+    """`address 192.0.2.1/24 dev lan0`; of several alike, the first."""
+    count: _builtins.int
+    done: _builtins.int
+    """How many of them were brought about."""
+    error: _builtins.str
+    """Why the others were not: the system's own words about the first."""
+    def __init__(
+        self,
+        *,
+        action: _builtins.str = ...,
+        artifact: _builtins.str = ...,
+        count: _builtins.int = ...,
+        done: _builtins.int = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "artifact", b"artifact", "count", b"count", "done", b"done", "error", b"error"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Outcome: _TypeAlias = Outcome  # noqa: Y015
 
 @_typing.final
 class Placed(_message.Message):
@@ -873,12 +1068,15 @@ class GenerationsRequest(_message.Message):
     BEFORE_FIELD_NUMBER: _builtins.int
     AFTER_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
+    FULL_FIELD_NUMBER: _builtins.int
     show: _builtins.int
     """One, with its files."""
     before: _builtins.int
     """What differs between this one and another."""
     after: _builtins.int
     """That other one; 0: the newest."""
+    full: _builtins.bool
+    """All that differs between the two; without, its first lines."""
     @_builtins.property
     def form(self) -> Global___Form: ...
     def __init__(
@@ -888,10 +1086,11 @@ class GenerationsRequest(_message.Message):
         before: _builtins.int = ...,
         after: _builtins.int = ...,
         form: Global___Form | None = ...,
+        full: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "form", b"form", "show", b"show"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "form", b"form", "full", b"full", "show", b"show"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -903,8 +1102,14 @@ class ListPartsRequest(_message.Message):
 
     ALL_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     all: _builtins.bool
     """Older generations as well."""
+    source: _builtins.str
+    """Only of this source, as Owner/ci or by its name; empty: of all."""
+    status: _builtins.str
+    """Only those of this status: Active, Rejected, Expired, Superseded, Refused; empty: of any."""
     @_builtins.property
     def form(self) -> Global___Form: ...
     def __init__(
@@ -912,10 +1117,12 @@ class ListPartsRequest(_message.Message):
         *,
         all: _builtins.bool = ...,
         form: Global___Form | None = ...,
+        source: _builtins.str = ...,
+        status: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["form", b"form"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "form", b"form"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "form", b"form", "source", b"source", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -928,7 +1135,7 @@ class DescribePartRequest(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     FORM_FIELD_NUMBER: _builtins.int
     source: _builtins.str
-    """Plugin/inventory, or Plugin/inventory#12 for one part of it."""
+    """Plugin/inventory, Plugin/inventory#12 for one part of it, or what either is called."""
     @_builtins.property
     def form(self) -> Global___Form: ...
     def __init__(
@@ -1146,22 +1353,26 @@ class ActionRequest(_message.Message):
     KEY_FIELD_NUMBER: _builtins.int
     BY_FIELD_NUMBER: _builtins.int
     PLAN_DIGEST_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """The idempotency key."""
     by: _builtins.str
     """Who asks, for the journal: Approve and Rollback."""
     plan_digest: _builtins.str
     """Approve: only while its plan has this digest, which Show tells; empty: as it stands."""
+    dry_run: _builtins.bool
+    """Rollback: ask what would be done, and record nothing."""
     def __init__(
         self,
         *,
         key: _builtins.str = ...,
         by: _builtins.str = ...,
         plan_digest: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "key", b"key", "plan_digest", b"plan_digest"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "dry_run", b"dry_run", "key", b"key", "plan_digest", b"plan_digest"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+
 # A part may take 4 MB as the ledger keeps it; nothing that is sent here needs more.
 MAX_REQUEST_BYTES = 8 << 20
 # Documents are sent in pieces of this size: large enough to be cheap, small beside the limit.
@@ -35,8 +37,36 @@ STALLED_S = 60.0
 # How long calls that are under way may go on when the daemon ends.
 GRACE_S = 1.0
 
-# Through the service manager's sockets, each. The next ones wait until one of these ends: a client
-# holds one for all of its calls.
-MAX_CONNECTIONS = 256
+# On each of the two sockets. Where there are as many, one that says nothing gives way to the next;
+# if none does, the next waits until one of them ends. A client holds one for all of its calls.
+MAX_CONNECTIONS = 128
+# What a connection takes: ours, the relay's to the server, and the server's own.
+DESCRIPTORS_EACH = 3
+# As many descriptors as connections never get: for passes, programs and files, the ledger, the
+# console (64 connections and as many that are about to give way), and the libraries.
+RESERVED_DESCRIPTORS = 384
+# What a daemon that was started by hand asks for; its unit gives it more.
+WANTED_DESCRIPTORS = 4096
+# Who has said nothing at all by then gives way. A client speaks as soon as it is connected, before
+# it is taken; and who is behind a thousand that do not is to be taken within seconds.
+UNSAID_S = 0.2
+# And who neither said nor was told anything for so long: events are few on a quiet router.
+SILENT_S = 30.0
+# How often is looked whether somebody gives way, while others wait.
+ROOM_S = 0.1
 # After accept(2) failed for want of descriptors, which others have to close first.
 NO_ROOM_S = 1.0
+
+
+def connections(descriptors: int) -> int:
+    """As many as each socket may have where a process may have so many descriptors."""
+    room = (descriptors - RESERVED_DESCRIPTORS) // (2 * DESCRIPTORS_EACH)
+    return max(4, min(MAX_CONNECTIONS, room))
+
+
+def raise_descriptors() -> None:
+    """To what is wanted, as far as the machine lets this process go."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = WANTED_DESCRIPTORS if most < 0 else min(WANTED_DESCRIPTORS, most)
+    if 0 <= now < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

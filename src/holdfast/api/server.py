@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import socket
 import traceback
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import ExitStack, aclosing
@@ -28,6 +30,7 @@ from holdfast.paths import Paths
 # Call -> the name of the backend's answer to it.
 ANSWERS = {
     "Router.About": "about",
+    "Router.Console": "console",
     "Router.Status": "status",
     "Router.Plan": "plan",
     "Router.Explain": "explain",
@@ -80,19 +83,28 @@ class Server:
             raise HoldfastError(self.inherited.problem)
         sockets.make_folder(paths)
         folder = self._held.enter_context(sockets.folder(paths))
+        most = limits.connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         for each in SOCKETS:
-            listener = self.inherited.sockets.get(each.name)
-            name = each.name if listener is None else f"inner-{each.name}"
+            handed = self.inherited.sockets.get(each.name)
+            # A copy, for it is closed with the server, and a start that failed is made again.
+            listener = handed.dup() if handed is not None else self._own(each, folder, paths)
+            name = f"inner-{each.name}"
             place, shown = f"{folder}/{name}", paths.under(sockets.FOLDER) / name
             server = self._listen(each, place, shown)
-            if listener is None:
-                sockets.hand_over(place, each)
             await server.start()
             self._running.append(server)
-            if listener is not None:
-                relay = Relay(listener, place)
-                relay.start()
-                self._relays.append(relay)
+            relay = Relay(listener, place, most)
+            relay.start()
+            self._relays.append(relay)
+
+    def _own(self, each: Socket, folder: str, paths: Paths) -> socket.socket:
+        """Where the service manager holds none."""
+        place = f"{folder}/{each.name}"
+        sockets.make_way(place, paths.under(sockets.FOLDER) / each.name)
+        found = sockets.listen(place, each)
+        self._held.callback(Path(place).unlink, missing_ok=True)
+        self._held.callback(found.close)
+        return found
 
     def _listen(self, each: Socket, place: str, shown: Path) -> grpc.aio.Server:
         """On a file that root alone can open."""

@@ -68,10 +68,35 @@ def listener(place: str) -> int | None:
             return None
         except (BlockingIOError, TimeoutError):
             return 0  # its backlog is full: it is there, and busy
-        pid: int = _CREDENTIALS.unpack(
-            probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        )[0]
-    return pid
+        return _peer(probe)[0]
+
+
+def user(connection: socket.socket) -> int:
+    """Who is at the other end."""
+    return _peer(connection)[1]
+
+
+def _peer(connection: socket.socket) -> tuple[int, int, int]:
+    said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    process, user, group = _CREDENTIALS.unpack(said)
+    return process, user, group
+
+
+def listen(place: str, to: Socket) -> socket.socket:
+    """Makes the socket there, for its group."""
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    mask = os.umask(0o177)
+    try:
+        found.bind(place)
+        hand_over(place, to)
+        found.listen()
+        found.setblocking(False)
+    except BaseException:
+        found.close()
+        raise
+    finally:
+        os.umask(mask)
+    return found
 
 
 def refuse_held(paths: Paths) -> None:

@@ -13,10 +13,10 @@ from holdfast.cli import arguments, output
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
-    from holdfast.agent.load import Loaded
     from holdfast.cli.terminal import Style
     from holdfast.engine.claim import Claim
     from holdfast.engine.plan import Candidate
+    from holdfast.runtime.load import Loaded
 
 
 @click.command()
@@ -54,7 +54,7 @@ def command(
 
 
 def _candidates(paths: Paths, loaded: Loaded, form: str) -> int:
-    from holdfast.agent.preview import look
+    from holdfast.runtime.preview import look
 
     found = look(paths, loaded).plan.candidates
     _show(found, form, adopted=False)
@@ -62,19 +62,19 @@ def _candidates(paths: Paths, loaded: Loaded, form: str) -> int:
 
 
 def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
-    from holdfast.agent import holding
     from holdfast.cli.hold import hold
-    from holdfast.engine import guard, ownership
+    from holdfast.engine import event_kinds, guard, ownership
     from holdfast.engine.reconcile import Pass
     from holdfast.errors import Refused
     from holdfast.host.host import LinuxHost
+    from holdfast.runtime import namespace_ownership
     from holdfast.state.events import Event
 
     with (
         hold(paths, "holdfast adopt --apply", arguments.WAIT_S, durable=True) as ledger,
         LinuxHost(paths, loaded.router.ownership.tag) as host,
     ):
-        standing = holding.look(paths, ledger, loaded.router.ownership.tag, host.epoch)
+        standing = namespace_ownership.look(paths, ledger, loaded.router.ownership.tag, host.epoch)
         if standing.held_by:
             raise Refused(f"nothing was adopted: {standing.held_by}")
         stray = guard.stray(ownership.elsewhere(ledger.claims().values(), host.epoch))
@@ -95,7 +95,8 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
         claims = [_claim(one, generation, host.epoch) for one in plan.candidates]
         ledger.write_claims(claims)
         ledger.append_events(
-            Event("adopted", str(claim.key), "adopted as it is", generation) for claim in claims
+            Event(event_kinds.ADOPTED, str(claim.key), "adopted as it is", generation)
+            for claim in claims
         )
     _show(plan.candidates, form, adopted=True)
     return 0
@@ -139,13 +140,13 @@ def _members(candidates: Sequence[Candidate], adopted: bool) -> Iterator[tuple[s
 
 
 def _lines(candidates: Sequence[Candidate], style: Style, adopted: bool) -> Iterator[str]:
-    from holdfast.agent.stories import render
     from holdfast.cli.terminal import counted
+    from holdfast.render import plan_text
 
     if not candidates:
         yield "Nothing to adopt: whatever is declared is ours, or not there."
         return
-    yield from render.candidates(candidates, style, adopted=adopted)
+    yield from plan_text.candidates(candidates, style, adopted=adopted)
     if adopted:
         count = counted(len(candidates), "artifact")
         yield f"{style('Adopted:', 'bold', 'green')} {count}; the host was not touched."

@@ -11,9 +11,15 @@ from holdfast.paths import Paths
 
 
 @click.command()
-@click.argument("file", metavar="[FILE|PLAN]", required=False, type=click.Path(path_type=Path))
+@click.argument(
+    "file",
+    metavar="[FILE|PLAN]",
+    required=False,
+    type=arguments.File(),
+    envvar=arguments.FILE_VARIABLE,
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
+@arguments.dry_run
 @click.option(
     "--confirm-within",
     metavar="TIME",
@@ -24,6 +30,7 @@ from holdfast.paths import Paths
 @arguments.allow_mass_delete
 @arguments.allow_lockout
 @arguments.allow_side_effects
+@arguments.full
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -36,6 +43,7 @@ def command(
     allow_mass_delete: bool,
     allow_lockout: bool,
     allow_side_effects: bool,
+    full: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -65,6 +73,7 @@ def command(
             allow_side_effects=allow_side_effects,
             wait=wait,
             confirm_within=confirm_within,
+            full=full,
             asked_for=True,
         )
     )

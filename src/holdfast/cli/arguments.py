@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-file = click.argument("file", required=False, type=click.Path(path_type=Path))
+from holdfast.config.regular_file import is_handed
+
+FILE_VARIABLE = "HOLDFAST_FILE"
+
+
+class File(click.Path):
+    """A file to read; `-` is what the command is handed on its standard input."""
+
+    name = "file"
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if value == "-":
+            return Path("/dev/stdin")
+        # Of what the command was handed the descriptor is read, whoever may open it by its name.
+        return Path(value) if is_handed(Path(value)) else super().convert(value, param, ctx)
+
+
+def default_file() -> Path | None:
+    """Of a command that takes one some other way than by `file`."""
+    named = os.environ.get(FILE_VARIABLE)
+    return Path(named) if named else None
+
+
+file = click.argument("file", required=False, type=File(), envvar=FILE_VARIABLE)
 
 # Longer than a pass over 100 000 routes takes; a pass of another process is worth waiting for.
 WAIT_S = 10.0
@@ -46,6 +78,15 @@ allow_side_effects = click.option(
 )
 
 
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
+
+full = click.option(
+    "--full",
+    is_flag=True,
+    help="Show all that differs in contents, and the content of what comes and goes.",
+)
+
+
 class Number(click.ParamType[int]):
     """Of a generation or an event: as large as the ledger can hold, and as fits into a request."""
 
@@ -72,8 +113,8 @@ class Within(click.ParamType[float]):
     ) -> float:
         if isinstance(value, float):
             return value
-        from holdfast.agent.confirm.window import LONGEST_S, SHORTEST_S
-        from holdfast.resources.durations import duration
+        from holdfast.resources.spec.durations import duration
+        from holdfast.runtime.confirm.trial import LONGEST_S, SHORTEST_S
 
         try:
             return float(duration(SHORTEST_S, LONGEST_S).read(value))

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 @click.command()
 @arguments.file
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@arguments.dry_run
 @arguments.allow_lockout
 @arguments.allow_side_effects
+@arguments.full
 @arguments.wait
 @output.option
 @click.pass_obj
@@ -29,8 +31,10 @@ def command(
     paths: Paths,
     file: Path | None,
     yes: bool,
+    dry_run: bool,
     allow_lockout: bool,
     allow_side_effects: bool,
+    full: bool,
     wait: float,
     output: str,
 ) -> int:
@@ -44,15 +48,15 @@ def command(
     """
     import sys
 
-    from holdfast.agent.load import Loaded
-    from holdfast.agent.startup import Startup
     from holdfast.cli import daemon, run, show
     from holdfast.engine.intent import Desired
     from holdfast.resources.facts import NOTHING_KNOWN
     from holdfast.resources.router import Ownership, Router
+    from holdfast.runtime.load import Loaded
+    from holdfast.runtime.startup import Startup
 
     with daemon.connect(paths, reads=True) as found:
-        if found is not None:
+        if found is not None and not dry_run:
             raise Refused(
                 "`holdfast serve` runs and would put everything back: end it first"
                 " (systemctl disable --now holdfast)"
@@ -69,13 +73,16 @@ def command(
         "holdfast cleanup",
         output,
         ask=not yes,
-        dry_run=False,
+        dry_run=dry_run,
         allow_mass_delete=True,
         allow_lockout=allow_lockout,
         allow_side_effects=allow_side_effects,
         wait=wait,
+        full=full,
         leaves=True,
     )
+    if dry_run:
+        return run.dry_run(request, loaded)
     shown = run.agree(request, loaded) if request.ask else ""
     agreed = run.AgreedPass(request, loaded, None, shown)
     done = agreed.run()
@@ -89,11 +96,13 @@ def _made_links(paths: Paths) -> Iterator[Intent]:
     from holdfast.engine.artifact import Artifact
     from holdfast.engine.claim import Provenance
     from holdfast.engine.intent import Action, Intent
+    from holdfast.engine.kinds import KINDS
     from holdfast.state.ledger import Ledger
 
     with Ledger.read(paths) as ledger:
         claims = ledger.claims()
     for claim in claims.values():
-        if claim.key.kind == "link" and claim.provenance is Provenance.CREATED:
+        stays = not KINDS[claim.key.kind].deletes_orphans
+        if stays and claim.provenance is Provenance.CREATED:
             artifact = Artifact(claim.key, claim.fields)
             yield Intent(claim.owners[0], artifact, claim.origin, Action.DELETE)

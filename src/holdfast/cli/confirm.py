@@ -22,8 +22,8 @@ def command(paths: Paths, generation: int | None, wait: float) -> int:
     With GENERATION, only if that is the one that waits. It counts when this was asked, however
     long another process keeps the ledger after that.
     """
-    from holdfast.agent.confirm import window as confirm
-    from holdfast.agent.confirm.asked import asking
+    from holdfast.runtime.confirm import trial as confirm
+    from holdfast.runtime.confirm.confirm_request import asking
     from holdfast.state.ledger import Ledger
 
     with daemon.connect(paths, reads=False) as found:

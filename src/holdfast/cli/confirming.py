@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agent import operators
-from holdfast.agent.confirm import deadline, keeper, lifelines, revert
-from holdfast.agent.confirm import window as confirm
-from holdfast.agent.confirm.lifelines import Lifeline
-from holdfast.agent.load import Loaded
 from holdfast.cli.terminal import say
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Plan
+from holdfast.host.host import LinuxHost
+from holdfast.runtime import operators
+from holdfast.runtime.confirm import deadline, deadline_process, lifelines, revert
+from holdfast.runtime.confirm import trial as confirm
+from holdfast.runtime.confirm.lifelines import Lifeline
+from holdfast.runtime.load import Loaded
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.ledger import Ledger
 
@@ -41,7 +42,7 @@ class Confirming:
         self._lines = lifelines.working(lifelines.of(router, came_in), router.ownership.tag)
 
     def ahead(
-        self, ledger: Ledger, epoch: str, generation: Callable[[], int]
+        self, ledger: Ledger, host: LinuxHost, generation: Callable[[], int]
     ) -> Callable[[Mapping[Key, Claim], Observed, Plan], None]:
         loaded, paths = self.loaded, self.request.paths
         served = self.served or loaded.path
@@ -53,13 +54,13 @@ class Confirming:
             self.request.confirm_within,
             self._lines,
             self.served,
-            lambda generation: keeper.start(paths, generation),
+            lambda generation: deadline_process.start(paths, generation),
             self._opened,
             lambda warning: say([f"warning: {warning}"], sys.stderr),
         )
 
         def keep(claims: Mapping[Key, Claim], observed: Observed, plan: Plan) -> None:
-            candidate.keep(ledger, epoch, ground, generation(), (claims, observed, plan))
+            candidate.keep(ledger, host, ground, generation(), (claims, observed, plan))
 
         return keep
 
@@ -73,7 +74,7 @@ class Confirming:
         if problems:
             say(
                 [f"What worked before does not any more: {one}" for one in problems]
-                + [_taken_back(self.request, "; ".join(problems))],
+                + [_taken_back(self.request, problems)],
                 sys.stderr,
             )
             return False
@@ -98,7 +99,8 @@ class Confirming:
         self.waiting = waiting
 
 
-def _taken_back(request: Request, problems: str) -> str:
+def _taken_back(request: Request, problems: Sequence[str]) -> str:
     with Ledger.open(request.paths, command=request.command, wait=request.wait) as ledger:
-        done = revert.revert(request.paths, ledger, problems)
+        cause = lifelines.cause(problems)
+        done = revert.revert(request.paths, ledger, "; ".join(problems), cause)
     return done.told() if done is not None else "it was reverted meanwhile"

@@ -7,22 +7,24 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.cli import output
-from holdfast.cli.terminal import say, wants_colour
+from holdfast.cli.terminal import Style, say, wants_colour
 from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:  # nothing of gRPC is loaded where no daemon runs
-    from holdfast.agent.stories.status import Status
     from holdfast.api import holdfast_pb2 as pb
     from holdfast.api.client import Client
+    from holdfast.runtime.status import Status
 
 _FOLDER = "/run/holdfast"
 _SOCKET, _READ_ONLY = "holdfast.sock", "holdfast-ro.sock"
+_READING = (_SOCKET, _READ_ONLY)
 # Longer than the daemon lets a call take.
 READ_S, CHANGE_S = 70.0, 1000.0
 
@@ -43,7 +45,7 @@ class Daemon:
         return file is None or os.path.realpath(file) == os.path.realpath(self.about.file)
 
     def status(self, *, last_pass: bool = False) -> tuple[Status, pb.StatusReply]:
-        from holdfast.agent.answers.wire import status_from
+        from holdfast.agent.services.wire import status_from
         from holdfast.api import holdfast_pb2 as pb
 
         request = pb.StatusRequest(last_pass=last_pass)
@@ -57,6 +59,7 @@ class Daemon:
         allow_mass_delete: bool = False,
         allow_lockout: bool = False,
         allow_side_effects: bool = False,
+        full: bool = False,
         back: pb.Back | None = None,
     ) -> Plan:
         """back: what going back to an earlier generation would do."""
@@ -67,11 +70,14 @@ class Daemon:
             allow_mass_delete=allow_mass_delete,
             allow_lockout=allow_lockout,
             allow_side_effects=allow_side_effects,
+            full=full,
             back=back,
         )
         replies = self.client.stream("Router.Plan", request, pb.PlanReply, READ_S)
         head = next(replies).head
         data = b"".join(part.data for part in replies)
+        style = Style.of(sys.stderr)
+        say((f"{style('warning:', 'yellow')} {one}" for one in head.warnings), sys.stderr)
         return Plan(head.changes, head.unknown, head.refusal, head.waiting, data)
 
     def documents(self, call: str, request: Any, *, changes: bool = False) -> tuple[bytes, int]:
@@ -157,16 +163,11 @@ def connect(paths: Paths, *, reads: bool, waits: bool = True) -> Iterator[Daemon
     waits: for one that is about to start, and says so. Raises Silent if it does not come, and
     Gone if it ends instead.
     """
-    names = (_SOCKET, _READ_ONLY) if reads else (_SOCKET,)
-    # False also where that may not be known: there is nothing for us then.
-    if not any(os.path.exists(paths.under(_FOLDER) / name) for name in names):  # noqa: PTH110
-        yield None
-        return
-    from holdfast.api import sockets
-
-    with sockets.folder(paths) as folder, ExitStack() as held:
-        name = _listening(paths, folder, names)
+    names = _READING if reads else (_SOCKET,)
+    with _sockets(paths, names) as folder, ExitStack() as held:
+        name = _listening(paths, folder, names) if folder else ""
         if not name:
+            _warn_unserved(paths)
             yield None
             return
         from holdfast.cli import daemon_wait
@@ -175,6 +176,41 @@ def connect(paths: Paths, *, reads: bool, waits: bool = True) -> Iterator[Daemon
         found = daemon_wait.reach(held, f"{folder}/{name}", shown, waits=waits)
         here = Path("/proc/self/ns/net").stat().st_ino
         yield found if found.about.network_namespace == here else None
+
+
+@contextmanager
+def _sockets(paths: Paths, names: tuple[str, ...]) -> Iterator[str]:
+    """The folder of those sockets; empty where there is none of them."""
+    # False also where that may not be known: there is nothing for us then.
+    if not any(os.path.exists(paths.under(_FOLDER) / name) for name in names):  # noqa: PTH110
+        yield ""
+        return
+    from holdfast.api import sockets
+
+    with sockets.folder(paths) as folder:
+        yield folder
+
+
+def refuse_denied(paths: Paths) -> None:
+    """Raises where a daemon runs that this user may not ask."""
+    with _sockets(paths, _READING) as folder:
+        if folder:
+            _listening(paths, folder, _READING)
+
+
+@cache
+def _warn_unserved(paths: Paths) -> None:
+    """Once a command. Looked for by a string first: modules take longer to load than that."""
+    try:
+        if b" @holdfast/unserved " not in Path("/proc/self/net/unix").read_bytes():
+            return
+    except OSError:
+        return
+    from holdfast.runtime import unserved
+
+    told = unserved.told(paths)
+    if told:
+        say([f"{Style.of(sys.stderr)('warning:', 'yellow')} {told}"], sys.stderr)
 
 
 def _listening(paths: Paths, folder: str, names: tuple[str, ...]) -> str:
@@ -192,6 +228,6 @@ def _listening(paths: Paths, folder: str, names: tuple[str, ...]) -> str:
         which = next(each for each in sockets.SOCKETS if each.name == denied)
         raise HoldfastError(
             f"{paths.under(_FOLDER) / denied}: permission denied; it is for root and for the"
-            f" group {which.groups[0]}"
+            f" group {which.groups[0]}: run it with sudo, or as one of that group"
         )
     return ""

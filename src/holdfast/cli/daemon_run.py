@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli import daemon
 from holdfast.cli.exit import Exit
-from holdfast.cli.terminal import ProgressLine, say
+from holdfast.cli.terminal import ProgressLine, Style, refuse_unasked, say
 from holdfast.errors import Refused
+from holdfast.render.outcomes import Outcome, Telling
 
 if TYPE_CHECKING:
     from holdfast.api import holdfast_pb2 as pb
@@ -24,9 +25,7 @@ def run(request: Request, found: Daemon) -> int:
             " undo anything else: put the change into that file, or end the daemon first"
         )
     if request.dry_run:
-        plan = _plan(request, found, request.output)
-        daemon.show(plan.data, request.output)
-        return Exit.REFUSED if plan.refusal else Exit.OK
+        return _show(request, found)
     if request.ask:
         _ask(request, found)
     return _apply(request, found)
@@ -37,9 +36,23 @@ def go_back(request: Request, found: Daemon, number: int, *, overwrite: bool) ->
     from holdfast.api import holdfast_pb2 as pb
 
     back = pb.Back(to=number, overwrite=overwrite)
+    if request.dry_run:
+        return _show(request, found, back)
     if request.ask:
         _ask(request, found, back)
     return _apply(request, found, back)
+
+
+def _show(request: Request, found: Daemon, back: pb.Back | None = None) -> int:
+    from holdfast.cli import run
+
+    plan = _plan(request, found, request.output, back)
+    daemon.show(plan.data, request.output)
+    return run.shown(unknown=plan.unknown, refused=bool(plan.refusal))
+
+
+def _outcome(one: pb.Outcome) -> Outcome:
+    return Outcome(one.action, one.artifact, one.count, one.done, one.error)
 
 
 def say_placed(generation: int, files: Iterable[str]) -> None:
@@ -52,23 +65,20 @@ def _plan(request: Request, found: Daemon, form: str, back: pb.Back | None = Non
         allow_mass_delete=request.allow_mass_delete,
         allow_lockout=request.allow_lockout,
         allow_side_effects=request.allow_side_effects,
+        full=request.full,
         back=back,
     )
 
 
 def _ask(request: Request, found: Daemon, back: pb.Back | None = None) -> None:
-    if not sys.stdin.isatty():
-        raise Refused(
-            "this would change the host, and nobody is there to be asked: add --yes, or look at"
-            " it first with `holdfast plan`"
-        )
     plan = _plan(request, found, "table", back)
     if plan.refusal:
         raise Refused(f"nothing was touched: {plan.refusal}")
     if not plan.changes:
         return
+    refuse_unasked()
     stream = sys.stdout if request.output == "table" else sys.stderr
-    print(plan.data.decode(errors="replace"), end="", file=stream)
+    say(plan.data.decode(errors="replace").splitlines(), stream)
     print("Apply this? Only `yes` is taken for one: ", end="", file=stream, flush=True)
     if sys.stdin.readline().strip() != "yes":
         raise Refused("not applied: nothing was touched")
@@ -85,11 +95,16 @@ def _apply(request: Request, found: Daemon, back: pb.Back | None = None) -> int:
         back=back,
     )
     progress, converged, data = ProgressLine(), False, b""
+    telling = Telling(Style.of(sys.stderr))
     try:
         for reply in found.client.stream("Router.Apply", asked, pb.ApplyReply, daemon.CHANGE_S):
             match reply.WhichOneof("part"):
                 case "progress":
                     progress(reply.progress.done, reply.progress.total)
+                case "outcome":
+                    progress.clear()
+                    if request.output == "table":
+                        say(telling.lines([_outcome(reply.outcome)]), sys.stderr)
                 case "placed":
                     say_placed(reply.placed.generation, reply.placed.files)
                 case "result":

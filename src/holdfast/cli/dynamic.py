@@ -16,8 +16,8 @@ from holdfast.errors import ConfigError, HoldfastError, Refused
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
-    from holdfast.agent.stories.dynamic import Parts
     from holdfast.config.part import Part
+    from holdfast.render.dynamic import Parts
 
 
 @click.group()
@@ -32,20 +32,32 @@ def command() -> None:
 @command.command(name="list")
 @arguments.file
 @click.option("--all", "every", is_flag=True, help="Older generations as well.")
+@click.option("--source", default="", help="Only of this source, as Owner/ci, or by its name.")
+@click.option(
+    "--status",
+    type=click.Choice(
+        ("Active", "Rejected", "Expired", "Superseded", "Refused"), case_sensitive=False
+    ),
+    help="Only those that are so. Superseded ones need --all.",
+)
 @output.option
 @click.pass_obj
-def list_(paths: Paths, file: Path | None, every: bool, output: str) -> int:
+def list_(
+    paths: Paths, file: Path | None, every: bool, source: str, status: str | None, output: str
+) -> int:
     """List the newest part of every source: whether it is in force, and if not, why."""
-    code = daemon.answered(paths, file, "Dynamic.List", {"all": every}, output)
+    fields = {"all": every, "source": source, "status": status or ""}
+    code = daemon.answered(paths, file, "Dynamic.List", fields, output)
     if code is not None:
         return code
-    from holdfast.agent.stories import dynamic
+    from holdfast.render import dynamic
 
-    found = _parts(paths, file)
+    found = _parts(paths, file).listed(every=every, source=source, status=status or "")
+    asked = bool(source or status)
     _show(
         output,
-        dynamic.list_members(found, every=every),
-        lambda style: dynamic.list_lines(found, style, every=every),
+        dynamic.list_members(found),
+        lambda style: dynamic.list_lines(found, style, every=not asked),
     )
     return Exit.OK
 
@@ -56,11 +68,12 @@ def list_(paths: Paths, file: Path | None, every: bool, output: str) -> int:
 @output.option
 @click.pass_obj
 def describe(paths: Paths, source: str, file: Path | None, output: str) -> int:
-    """Show all that a source handed in: SOURCE is Owner/ci, or Owner/ci#3 for one part of it."""
+    """Show all that a source handed in: SOURCE is Owner/ci, Owner/ci#3 for one part of it, or the
+    name that a part was handed in under."""
     code = daemon.answered(paths, file, "Dynamic.Describe", {"source": source}, output)
     if code is not None:
         return code
-    from holdfast.agent.stories import dynamic
+    from holdfast.render import dynamic
 
     found = _parts(paths, file).of(source)
     _show(
@@ -87,10 +100,10 @@ def render(paths: Paths, file: Path | None, output: str) -> int:
     code = daemon.answered(paths, file, "Dynamic.Render", {}, output)
     if code is not None:
         return code
-    from holdfast.agent.stories import rendered
     from holdfast.cli.output import write
+    from holdfast.render import effective_config
 
-    write(rendered.members(_parts(paths, file).effective), output, sys.stdout)
+    write(effective_config.members(_parts(paths, file).effective), output, sys.stdout)
     return Exit.OK
 
 
@@ -103,7 +116,7 @@ def diff(paths: Paths, file: Path | None, output: str) -> int:
     code = daemon.answered(paths, file, "Dynamic.Diff", {}, output)
     if code is not None:
         return code
-    from holdfast.agent.stories import dynamic
+    from holdfast.render import dynamic
 
     effective = _parts(paths, file).effective
     _show(
@@ -115,7 +128,7 @@ def diff(paths: Paths, file: Path | None, output: str) -> int:
 
 
 @command.command()
-@click.argument("part", metavar="PART", type=click.Path(path_type=Path))
+@click.argument("part", metavar="PART", type=arguments.File())
 @arguments.file
 @arguments.wait
 @click.pass_obj
@@ -125,10 +138,10 @@ def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
     It replaces what the source handed in before. A daemon puts it in force within a moment; where
     none runs, the next apply does.
     """
-    from holdfast.agent import sources
     from holdfast.cli.hold import hold
     from holdfast.resources.dynamic.dynamic_config_part import read_part
     from holdfast.resources.dynamic.source_name import OWNER
+    from holdfast.runtime import sources
 
     given = read_part(part)
     if not given.source.startswith(f"{OWNER}/"):
@@ -155,8 +168,8 @@ def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
 def _put_through(found: daemon.Daemon, part: Part) -> tuple[str, Sequence[str], Sequence[str]]:
     import json
 
-    from holdfast.agent.plugins.running import part_document
     from holdfast.api import holdfast_pb2 as pb
+    from holdfast.runtime.plugins.run import part_document
 
     request = pb.PutPartRequest(document=json.dumps(part_document(part)).encode())
     reply = found.client.ask("Dynamic.Put", request, pb.PutPartReply, daemon.CHANGE_S)
@@ -180,12 +193,13 @@ def _tell_put(ref: str, rejected: Sequence[str], ignored: Sequence[str]) -> int:
 @click.pass_obj
 def withdraw(paths: Paths, source: str, wait: float) -> None:
     """End what a source contributes: what it added goes, what it masked comes back. What was
-    refused of it is forgotten.
+    refused of it is forgotten. SOURCE is Owner/ci, or the name that its part was handed in under.
 
     A plugin may hand in another part when it runs again, as long as it is declared.
     """
-    from holdfast.agent import sources
     from holdfast.cli.hold import hold
+    from holdfast.resources.dynamic.source_name import plugin_of
+    from holdfast.runtime import sources
 
     with daemon.connect(paths, reads=False) as found:
         if found is not None:
@@ -197,8 +211,8 @@ def withdraw(paths: Paths, source: str, wait: float) -> None:
         click.echo(f"{source} contributes nothing; what was refused of it is forgotten")
     else:
         click.echo(f"{ended} is withdrawn")
-    if source.startswith("Plugin/"):
-        say([f"{source} may hand in another part when it runs again"], sys.stderr)
+    if plugin_of(ended):
+        say([f"{ended.partition('#')[0]} may hand in another part when it runs again"], sys.stderr)
 
 
 def _withdraw_through(found: daemon.Daemon, source: str) -> str:
@@ -214,9 +228,9 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
     does for the daemon: what was good last is taken."""
     import time
 
-    from holdfast.agent import sources
-    from holdfast.agent.startup import Startup
-    from holdfast.agent.stories import dynamic
+    from holdfast.render import dynamic
+    from holdfast.runtime import sources
+    from holdfast.runtime.startup import Startup
     from holdfast.state.ledger import Ledger
 
     loaded = Startup(paths, _startup_file(paths, file), writes=False).read(asked=True)
@@ -228,8 +242,9 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
         lines = (*map(str, problems), loaded.trouble)
         say((f"{style('warning:', 'yellow')} {line}" for line in lines), sys.stderr)
     with Ledger.read(paths) as ledger:
-        stored, refused = sources.stored(ledger, every=True), sources.refusals(ledger)
-    return dynamic.parts(stored.merge(loaded.router, time.time()), stored.parts, refused)
+        stored = sources.stored(ledger, every=True)
+        refused, called = sources.refusals(ledger), sources.called(ledger)
+    return dynamic.parts(stored.merge(loaded.router, time.time()), stored.parts, refused, called)
 
 
 def _startup_file(paths: Paths, file: Path | None) -> Path:

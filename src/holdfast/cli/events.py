@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli import arguments, daemon, output
+from holdfast.characters import escaped_json
+from holdfast.cli import arguments, complete, daemon, output
 from holdfast.cli.exit import Exit
 from holdfast.cli.terminal import Style, say
 from holdfast.dataclass import dataclass, replace
@@ -18,7 +19,7 @@ from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
-    from holdfast.agent.events.log import Filter, Missed
+    from holdfast.runtime.event_log import Filter, Missed
     from holdfast.state.events import StoredEvent
 
 # Enough to see what happened a moment ago.
@@ -35,6 +36,30 @@ class Wanted:
     follow: bool
 
 
+def _known(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Of a misspelt one there is never an event, and somebody may be waiting for it."""
+    from holdfast.engine.event_kinds import EVENT_KINDS
+
+    for kind in kinds:
+        if kind not in EVENT_KINDS:
+            from holdfast.resources.spec.nearest import nearest
+
+            hint = nearest(kind, EVENT_KINDS) or f"; there are {', '.join(EVENT_KINDS)}"
+            raise click.UsageError(f"there are no events of the kind {kind!r}{hint}")
+    return kinds
+
+
+def _whole(resource: str) -> str:
+    """No event is about a name alone: whoever gives one would wait for nothing."""
+    kind, slash, name = resource.partition("/")
+    if resource and not (kind and slash and name):
+        raise click.UsageError(
+            f"{resource!r} is no resource: give its kind and name, such as Interface/wan, or look"
+            f" for the word with --subject {resource}"
+        )
+    return resource
+
+
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Go on with those that come.")
 @click.option(
@@ -48,9 +73,23 @@ class Wanted:
     show_default=True,
     help="Without --after: so many of the newest.",
 )
-@click.option("--kind", metavar="KIND", multiple=True, help="Only this kind; may be repeated.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    multiple=True,
+    callback=lambda _ctx, _param, kinds: _known(kinds),
+    shell_complete=complete.event_kinds,
+    help="Only this kind; may be repeated.",
+)
 @click.option("--subject", metavar="TEXT", default="", help="Only with TEXT in the subject.")
-@click.option("--resource", metavar="KIND/NAME", default="", help="Only about this resource.")
+@click.option(
+    "--resource",
+    metavar="KIND/NAME",
+    default="",
+    callback=lambda _ctx, _param, resource: _whole(resource),
+    shell_complete=complete.resources,
+    help="Only about this resource.",
+)
 @click.option(
     "-o",
     "--output",
@@ -72,7 +111,7 @@ def command(
     form: str,
 ) -> int:
     """Show what happened: the daemon's events, or those in the ledger where no daemon runs."""
-    from holdfast.agent.events.log import Filter
+    from holdfast.runtime.event_log import Filter
 
     chosen = Filter(frozenset(kind), subject, resource)
     wanted = Wanted(chosen, after or 0, 0 if after else last, follow)
@@ -90,7 +129,7 @@ def command(
 
 
 def _table(found: Iterator[StoredEvent | Missed]) -> None:
-    from holdfast.agent.stories import event as story
+    from holdfast.render import event as story
 
     style = Style.of(sys.stdout)
     count = 0
@@ -103,15 +142,15 @@ def _table(found: Iterator[StoredEvent | Missed]) -> None:
 
 
 def _json_lines(found: Iterator[StoredEvent | Missed]) -> None:
-    from holdfast.agent.stories import event as story
+    from holdfast.render import event as story
 
     for event in found:
-        print(json.dumps(story.entry(event), ensure_ascii=False), flush=True)
+        print(escaped_json(json.dumps(story.entry(event), ensure_ascii=False)), flush=True)
 
 
 def _document(found: Iterator[StoredEvent | Missed]) -> None:
-    from holdfast.agent.stories import event as story
     from holdfast.engine import document
+    from holdfast.render import event as story
 
     members = (("format_version", document.FORMAT_VERSION), ("events", map(story.entry, found)))
     output.write(members, "json", sys.stdout)
@@ -143,13 +182,13 @@ def _follow(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
 
 
 def number(event: StoredEvent | Missed) -> int:
-    from holdfast.agent.events.log import Missed
+    from holdfast.runtime.event_log import Missed
 
     return event.replay_after if isinstance(event, Missed) else event.sequence
 
 
 def of_daemon(found: daemon.Daemon, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
-    from holdfast.agent.answers.wire import event_from
+    from holdfast.agent.services.wire import event_from
     from holdfast.api import holdfast_pb2 as pb
 
     request = pb.ReadEventsRequest(
@@ -166,7 +205,7 @@ def of_daemon(found: daemon.Daemon, wanted: Wanted) -> Iterator[StoredEvent | Mi
 
 
 def _of_ledger(paths: Paths, wanted: Wanted) -> Iterator[StoredEvent | Missed]:
-    from holdfast.agent.events.log import POLL_S, Mark, read_last, read_page
+    from holdfast.runtime.event_log import POLL_S, Mark, read_last, read_page
 
     mark = Mark(paths)
     mark.changed()

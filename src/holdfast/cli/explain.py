@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import daemon, output
+from holdfast.cli import arguments, complete, daemon, output
 from holdfast.cli.exit import Exit
 from holdfast.cli.output import write
 from holdfast.cli.terminal import Style, say
@@ -16,7 +16,13 @@ from holdfast.paths import Paths
 
 
 @click.command()
-@click.argument("names", metavar="ARTIFACT|RESOURCE [FILE]", nargs=-1, required=True)
+@click.argument(
+    "names",
+    metavar="ARTIFACT|RESOURCE [FILE]",
+    nargs=-1,
+    required=True,
+    shell_complete=complete.resources,
+)
 @output.option
 @click.pass_obj
 def command(paths: Paths, names: tuple[str, ...], output: str) -> int:
@@ -28,7 +34,7 @@ def command(paths: Paths, names: tuple[str, ...], output: str) -> int:
     `net.ipv4.ip_forward`, `hostname`. A RESOURCE is named by its kind and name:
     `RouteList/transit`.
     """
-    from holdfast.agent.stories.selector import parse
+    from holdfast.render.explain.selector import parse
 
     words, file = _split(names)
     name = " ".join(words)
@@ -36,8 +42,8 @@ def command(paths: Paths, names: tuple[str, ...], output: str) -> int:
     with daemon.connect(paths, reads=True) as found:
         if found is not None and found.serves(file):
             return _ask(found, name, output)
-    from holdfast.agent.stories.explained import explain
     from holdfast.cli.load import load
+    from holdfast.render.explain.by_name import explain
 
     told = explain(paths, load(paths, file), name)
     if output != "table":
@@ -53,7 +59,7 @@ def _split(names: tuple[str, ...]) -> tuple[tuple[str, ...], Path | None]:
     """The words of the name, quoted or not, and the configuration where the last word is one."""
     last = Path(names[-1])
     is_file = len(names) > 1 and (last.suffix in (".yaml", ".yml", ".json") or last.is_file())
-    return (names[:-1], last) if is_file else (names, None)
+    return (names[:-1], last) if is_file else (names, arguments.default_file())
 
 
 def _ask(found: daemon.Daemon, name: str, form: str) -> int:

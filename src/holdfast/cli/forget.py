@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.agent.stories import wording
-from holdfast.cli import arguments
+from holdfast.cli import arguments, complete
 from holdfast.paths import Paths
+from holdfast.render import artifact_words
 
 if TYPE_CHECKING:
     from holdfast.engine.artifact import Key
     from holdfast.engine.claim import Claim
 
-# What an object carries besides the claim, by kind.
-_TAGGED = ("address", "neighbour", "route", "rule")
-
 
 @click.command()
-@click.argument("names", metavar="ARTIFACT|RESOURCE...", nargs=-1)
+@click.argument(
+    "names", metavar="ARTIFACT|RESOURCE...", nargs=-1, shell_complete=complete.resources
+)
 @click.option(
     "--other-namespaces",
     is_flag=True,
@@ -36,6 +35,8 @@ def command(paths: Paths, names: tuple[str, ...], other_namespaces: bool, yes: b
     than one word (`'address 192.0.2.1/24 dev lan0'`).
     """
     from holdfast.cli.hold import hold
+    from holdfast.cli.terminal import say
+    from holdfast.engine import event_kinds
     from holdfast.state.events import Event
 
     if bool(names) == other_namespaces:
@@ -43,23 +44,22 @@ def command(paths: Paths, names: tuple[str, ...], other_namespaces: bool, yes: b
     with hold(paths, "holdfast forget", arguments.WAIT_S, durable=True) as ledger:
         claims = ledger.claims()
         leaving = _select(claims, names) if names else _of_other_namespaces(claims)
-        for claim in leaving:
-            click.echo(f"  · {claim.key} ({wording.owners(claim.owners)})")
+        named = (f"  · {claim.key} ({artifact_words.owners(claim.owners)})" for claim in leaving)
+        say(named, sys.stdout)
         if not yes:
             _ask(len(leaving))
         ledger.write_claims((), [claim.key for claim in leaving])
         ledger.append_events(
-            Event("forgotten", str(claim.key), "forgotten on request", claim.generation)
+            Event(event_kinds.FORGOTTEN, str(claim.key), "forgotten on request", claim.generation)
             for claim in leaving
         )
-    for line in _aftermath(leaving, elsewhere=other_namespaces):
-        click.echo(line)
+    say(_aftermath(leaving, elsewhere=other_namespaces), sys.stdout)
     return 0
 
 
 def _select(claims: Mapping[Key, Claim], names: Sequence[str]) -> list[Claim]:
-    from holdfast.agent.stories.selector import parse
     from holdfast.errors import HoldfastError
+    from holdfast.render.explain.selector import parse
 
     chosen: dict[Key, Claim] = {}
     for name in names:
@@ -101,9 +101,10 @@ def _ask(count: int) -> None:
 
 def _aftermath(leaving: Sequence[Claim], *, elsewhere: bool) -> Iterator[str]:
     from holdfast.cli.terminal import counted
+    from holdfast.engine.kinds import KINDS
 
     yield f"Forgot {counted(len(leaving), 'claim')}. The host was not touched."
-    tagged = [c for c in leaving if c.key.kind in _TAGGED and c.provenance == "created"]
+    tagged = [c for c in leaving if KINDS[c.key.kind].tagged and c.provenance == "created"]
     if elsewhere:
         return
     if tagged:

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from holdfast.cli import arguments, daemon, output
+from holdfast.cli import arguments, complete, daemon, output
 from holdfast.cli.terminal import Style, say
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
@@ -32,7 +32,7 @@ def list_(paths: Paths, output: str) -> int:
 
 
 @command.command()
-@click.argument("number", type=arguments.NUMBER)
+@click.argument("number", type=arguments.NUMBER, shell_complete=complete.generations)
 @output.option
 @click.pass_obj
 def show(paths: Paths, number: int, output: str) -> int:
@@ -41,24 +41,33 @@ def show(paths: Paths, number: int, output: str) -> int:
 
 
 @command.command()
-@click.argument("before", metavar="A", type=arguments.NUMBER)
-@click.argument("after", metavar="[B]", required=False, type=arguments.NUMBER)
+@click.argument("before", metavar="A", type=arguments.NUMBER, shell_complete=complete.generations)
+@click.argument(
+    "after",
+    metavar="[B]",
+    required=False,
+    type=arguments.NUMBER,
+    shell_complete=complete.generations,
+)
+@click.option("--full", is_flag=True, help="Show all that differs.")
 @output.option
 @click.pass_obj
-def diff(paths: Paths, before: int, after: int | None, output: str) -> int:
+def diff(paths: Paths, before: int, after: int | None, full: bool, output: str) -> int:
     """Show what differs between the files of two generations; without B, the newest is taken."""
-    return _tell(paths, output, before=before, after=after or 0)
+    return _tell(paths, output, before=before, after=after or 0, full=full)
 
 
-def _tell(paths: Paths, form: str, show: int = 0, before: int = 0, after: int = 0) -> int:
-    fields = {"show": show, "before": before, "after": after}
+def _tell(
+    paths: Paths, form: str, show: int = 0, before: int = 0, after: int = 0, *, full: bool = False
+) -> int:
+    fields = {"show": show, "before": before, "after": after, "full": full}
     code = daemon.answered(paths, None, "Router.Generations", fields, form)
     if code is not None:
         return code
-    from holdfast.agent.stories import generations
+    from holdfast.render import generations
 
     with Ledger.read(paths) as ledger:
-        told = generations.told(ledger, show, before, after)
+        told = generations.told(ledger, show, before, after, full=full)
     if form == "table":
         say(told.lines(Style.of(sys.stdout)), sys.stdout)
     else:

@@ -35,7 +35,7 @@ def _settle(paths: Paths, ledger: Ledger) -> None:
     """What is overdue is reverted first; while anything waits, nothing else is done."""
     if ledger.waiting() is None:
         return
-    from holdfast.agent.confirm import window as confirm
+    from holdfast.runtime.confirm import trial as confirm
 
     done = confirm.settle(paths, ledger)
     if done is not None:
@@ -52,6 +52,6 @@ def say_waiting(paths: Paths) -> None:
         print(f"warning: {trouble}", file=sys.stderr)
     if waiting is None:
         return
-    from holdfast.agent.confirm import window as confirm
+    from holdfast.runtime.confirm import trial as confirm
 
     print(confirm.notice(waiting), file=sys.stderr)

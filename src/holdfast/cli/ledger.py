@@ -6,20 +6,22 @@ import json
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.agent.stories import claim as claim_story
-from holdfast.agent.stories import wording
+from holdfast.characters import escaped_json
 from holdfast.cli import arguments, output, private_file
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
-from holdfast.cli.terminal import Style, counted
+from holdfast.cli.terminal import Style, counted, say
 from holdfast.config import regular_file
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
+from holdfast.render import artifact_words
+from holdfast.render import claim as claim_story
 from holdfast.state.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -46,8 +48,7 @@ def show(paths: Paths, output: str) -> None:
     with Ledger.read(paths) as ledger:
         claims, generations = list(ledger.claims().values()), ledger.generations()
     if output == "table":
-        for line in _lines(claims, generations, Style.of(sys.stdout)):
-            click.echo(line)
+        say(_lines(claims, generations, Style.of(sys.stdout)), sys.stdout)
     else:
         write(_members(claims, generations), output, sys.stdout)
 
@@ -58,7 +59,7 @@ def show(paths: Paths, output: str) -> None:
 def export(paths: Paths, file: Path | None) -> None:
     """Write the whole ledger as JSON, to FILE or to stdout (-)."""
     with Ledger.read(paths) as ledger:
-        text = json.dumps(ledger.export(), indent=2, ensure_ascii=False) + "\n"
+        text = escaped_json(json.dumps(ledger.export(), indent=2, ensure_ascii=False)) + "\n"
     if file is None or file == Path("-"):
         click.echo(text, nl=False)
         return
@@ -66,7 +67,7 @@ def export(paths: Paths, file: Path | None) -> None:
 
 
 @command.command(name="import")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=arguments.File())
 @click.option("--replace", is_flag=True, help="Drop what the ledger holds now.")
 @click.pass_obj
 def import_(paths: Paths, file: Path, replace: bool) -> None:
@@ -83,11 +84,15 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
         raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
     if not isinstance(data, dict):
         raise HoldfastError(f"{file}: not an export of a ledger; nothing was changed")
+    from holdfast.host.host import read_epoch
+    from holdfast.host.services.foreign import claimable
+
     with hold(paths, "holdfast ledger import", arguments.WAIT_S, durable=True) as ledger:
-        done = ledger.import_(data, replace=replace)
+        unit = partial(claimable, paths)
+        done = ledger.import_(data, replace=replace, epoch=read_epoch(), unit=unit)
         claims = len(ledger.claims())
-    for left in done.unmapped:
-        click.echo(f"  no claim on {left.kind} {left.name}: {left.reason}")
+    unmapped = (f"  no claim on {one.kind} {one.name}: {one.reason}" for one in done.unmapped)
+    say(unmapped, sys.stdout)
     if done.history_kept:
         click.echo("  the ledger has generations and events of its own; those of the file are left")
     click.echo(f"Imported {file}; the ledger holds {counted(claims, 'claim')}.")
@@ -100,9 +105,8 @@ def check(paths: Paths) -> int:
     with Ledger.read(paths) as ledger:
         problems, trouble = ledger.check(), ledger.trouble
     if trouble:
-        click.echo(trouble)
-    for problem in problems:
-        click.echo(problem)
+        say([trouble], sys.stdout)
+    say(problems, sys.stdout)
     if problems:
         return Exit.FAILED
     known = "sound" if paths.ledger.exists() else "there is none yet"
@@ -116,7 +120,7 @@ def _lines(claims: list[Claim], generations: list[Generation], style: Style) -> 
         return
     width = max((len(str(claim.key)) for claim in claims), default=0)
     for claim in claims:
-        owners = wording.owners(claim.owners)
+        owners = artifact_words.owners(claim.owners)
         state = "" if claim.state == "owned" else f" ({claim.state})"
         said = f"{claim.provenance}{state} {claim.since} for {owners}"
         yield f"{str(claim.key).ljust(width)}  {style(said, 'dim')}"

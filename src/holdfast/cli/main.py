@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -29,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "Show how every resource is doing."),
     "events": ("events", "Show what happened, and what happens."),
     "top": ("top", "Watch resources, drift, health and events live."),
+    "console": ("console", "Print the address of the console, with its key."),
     "explain": ("explain", "Tell the story of one artifact or resource."),
     "dynamic": ("dynamic", "Look at what other sources contribute, and hand parts in."),
     "adopt": ("adopt", "Take over objects that exist already."),
@@ -39,7 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ledger": ("ledger", "Look into the ledger, export and import it."),
     "schema": ("schema", "Describe the configuration for editors."),
     "completion": ("completion", "Print a completion script for a shell."),
-    "try": ("trial.command", "Try a configuration in a throwaway world, with stand-in links."),
+    "try": ("sandbox.command", "Try a configuration in a throwaway world, with stand-in links."),
     "demo": ("demo.command", "See Holdfast at work in a private network namespace."),
 }
 
@@ -76,7 +78,8 @@ class Commands(click.Group):
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path("/"),
-    help="Keep every file below DIR instead of below /.",
+    envvar="HOLDFAST_ROOT",
+    help="Keep every file below DIR instead of below /. Or $HOLDFAST_ROOT.",
 )
 @click.version_option(__version__, prog_name="holdfast", message="%(prog)s %(version)s")
 @click.pass_context
@@ -84,8 +87,8 @@ def command(ctx: click.Context, root: Path) -> None:
     """Holds the network state of this machine to what a file declares, and touches only what it
     can prove it owns.
 
-    Commands act on the network namespace they run in. FILE is a Router document; without it,
-    /etc/holdfast/router.yaml is read.
+    Commands act on the network namespace they run in. FILE is a Router document, or `-` for one on
+    standard input; without it, $HOLDFAST_FILE or else /etc/holdfast/router.yaml is read.
     """
     ctx.obj = Paths(root.absolute())
 
@@ -115,9 +118,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         _raise_in_debug()
         where = f"{error.filename}: " if error.filename else ""
-        rights = isinstance(error, PermissionError) and os.geteuid() != 0
-        remedy = "; this takes root" if rights else ""
-        return _say(f"{where}{error.strerror or error}{remedy}", Exit.FAILED)
+        return _say(f"{where}{error.strerror or error}{_remedy(error)}", Exit.FAILED)
     except Exception as error:
         _raise_in_debug()
         kind = type(error).__name__
@@ -140,6 +141,13 @@ def _invoke(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     return code if isinstance(code, int) else Exit.OK
+
+
+def _remedy(error: OSError) -> str:
+    if isinstance(error, PermissionError) and os.geteuid() != 0:
+        return "; this takes root: run it with sudo"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "; the disk is full: free some space, then run it again" if full else ""
 
 
 def _raise_in_debug() -> None:

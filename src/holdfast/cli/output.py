@@ -7,7 +7,8 @@ from typing import Any, TextIO
 
 import click
 
-from holdfast.agent.stories.members import Members, json_text
+from holdfast.characters import escaped_json, trouble
+from holdfast.render.documents import Members, json_text
 
 option = click.option(
     "-o",
@@ -53,9 +54,18 @@ def _yaml_dumper() -> Callable[[Any], str]:
     Dumper.add_representer(
         tuple, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value)
     )
+    Dumper.add_representer(
+        str,
+        lambda dumper, value: dumper.represent_scalar(
+            # Only in these quotes can a character be written as its number.
+            "tag:yaml.org,2002:str",
+            value,
+            style='"' if trouble(value, lines=True) else None,
+        ),
+    )
 
     def dump(value: Any) -> str:
         text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-        return text
+        return escaped_json(text)
 
     return dump

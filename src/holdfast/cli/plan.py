@@ -28,6 +28,7 @@ from holdfast.paths import Paths
 @arguments.allow_mass_delete
 @arguments.allow_lockout
 @arguments.allow_side_effects
+@arguments.full
 @output.option
 @click.pass_obj
 def command(
@@ -38,6 +39,7 @@ def command(
     allow_mass_delete: bool,
     allow_lockout: bool,
     allow_side_effects: bool,
+    full: bool,
     output: str,
 ) -> int:
     """Show what an apply would do, why, and by what right. Changes nothing."""
@@ -49,27 +51,29 @@ def command(
                     allow_mass_delete=allow_mass_delete,
                     allow_lockout=allow_lockout,
                     allow_side_effects=allow_side_effects,
+                    full=full,
                 )
                 if made.waiting:
                     print(made.waiting, file=sys.stderr)
                 daemon.show(made.data, output)
                 return _code(made.unknown, made.changes and detailed_exitcode)
-    from holdfast.agent.preview import look
     from holdfast.cli import operator, show
     from holdfast.cli.hold import say_waiting
     from holdfast.cli.load import load
+    from holdfast.runtime.preview import Showing, look
 
     say_waiting(paths)
-    loaded = load(paths, file)
-    plan = look(
+    loaded = load(paths, file, programs=True)
+    seen = look(
         paths,
         loaded,
         allow_mass_delete=allow_mass_delete,
         allow_side_effects=allow_side_effects,
-    ).plan
-    plan = operator.guarded(plan, loaded, allow=allow_lockout, trial=False)
+        differences=Showing.asked(full),
+    )
+    plan = operator.guarded(seen.plan, loaded, allow=allow_lockout, trial=False)
     about = loaded.about(paths)
-    show.plan(plan, about, output, sys.stdout)
+    show.plan(plan, about, output, sys.stdout, seen.differences)
     if out is not None:
         from holdfast.cli import planfile
 

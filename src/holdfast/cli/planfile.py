@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.agent.stories import wording
-from holdfast.agent.stories.members import json_text
 from holdfast.cli import private_file
 from holdfast.config import regular_file
 from holdfast.dataclass import dataclass
 from holdfast.engine import document
+from holdfast.engine.artifact import in_words
 from holdfast.engine.document import About, Entry, FileDigest
 from holdfast.engine.plan import Plan
 from holdfast.errors import Refused
 from holdfast.paths import Paths
+from holdfast.render import artifact_words
+from holdfast.render.documents import json_text
 
 _MAJOR = document.FORMAT_VERSION.partition(".")[0]
 _CHANGING = ("create", "update", "replace", "delete")
@@ -115,10 +116,10 @@ def _deed(entry: Entry) -> str:
 def _say(deed: str) -> str:
     entry = json.loads(deed)
     changes = ", ".join(
-        f"{change['field']} {wording.value(change['before'])} → {wording.value(change['after'])}"
+        f"{change['field']} {in_words(change['before'])} → {in_words(change['after'])}"
         for change in entry["changes"]
     )
-    shown = wording.artifact(entry["artifact"], None if changes else entry["fields"])
+    shown = artifact_words.artifact(entry["artifact"], None if changes else entry["fields"])
     lost = f", by which others lose {', '.join(entry['losses'])}" if entry["losses"] else ""
     return f"{entry['action']} {shown}" + (f" ({changes})" if changes else "") + lost
 

@@ -30,8 +30,8 @@ def command() -> None:
 @click.pass_obj
 def list_(paths: Paths, file: Path | None, output: str) -> None:
     """List the plugins, when they run, and how they did last."""
-    from holdfast.agent.plugins import listing
     from holdfast.cli.output import write
+    from holdfast.render import plugin_list
     from holdfast.state.ledger import Ledger
 
     told = daemon.document(paths, file, "Plugins.List", {}, reads=True)
@@ -40,7 +40,7 @@ def list_(paths: Paths, file: Path | None, output: str) -> None:
     else:
         with Ledger.read(paths) as ledger:
             runs = ledger.runs()
-        found = listing.document(_effective(paths, file).startup.resources, runs)
+        found = plugin_list.document(_effective(paths, file).startup.resources, runs)
     if output == "table":
         say(_lines(found["plugins"], Style.of(sys.stdout)), sys.stdout)
     else:
@@ -78,16 +78,18 @@ def _run(
 ) -> tuple[dict[str, Any], int]:
     import asyncio
 
-    from holdfast.agent.plugins.protocol import Trigger
-    from holdfast.agent.plugins.running import Runner
     from holdfast.cli.hold import hold
+    from holdfast.resources.dynamic.plugin import Plugin
+    from holdfast.resources.dynamic.source_name import plugin_source
+    from holdfast.runtime.plugins.protocol import Trigger
+    from holdfast.runtime.plugins.run import PluginRunner
 
     effective = _effective(paths, file)
-    plugins = {one.name: one for one in effective.startup.resources if one.kind == "Plugin"}
+    plugins = {one.name: one for one in effective.startup.resources if isinstance(one.spec, Plugin)}
     if name not in plugins:
         known = ", ".join(sorted(plugins)) or "none"
-        raise Refused(f"there is no Plugin/{name}; known are: {known}")
-    runner = Runner(paths, lambda: hold(paths, "holdfast plugin run", arguments.WAIT_S))
+        raise Refused(f"there is no {plugin_source(name)}; known are: {known}")
+    runner = PluginRunner(paths, lambda: hold(paths, "holdfast plugin run", arguments.WAIT_S))
     ran = asyncio.run(runner.run(plugins[name], effective, Trigger("manual"), dry_run=dry_run))
     return ran.document(dry_run=dry_run), Exit.OK if ran.well else Exit.FAILED
 
@@ -95,10 +97,12 @@ def _run(
 def _effective(paths: Paths, file: Path | None) -> Effective:
     import time
 
-    from holdfast.agent.sources import Sources
     from holdfast.resources.router import load_router
+    from holdfast.runtime.sources import Sources
+    from holdfast.runtime.trusted_configuration import asking, refuse_untrusted
 
     path = (paths.config if file is None else file).absolute()
+    refuse_untrusted(path, asking())
     return Sources(paths).read().merge(load_router(path, paths.root, handed=True), time.time())
 
 

@@ -7,15 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
-from holdfast.agent import holding
-from holdfast.agent.holding import Standing
-from holdfast.agent.load import Loaded
-from holdfast.agent.stories import render
 from holdfast.cli import arguments, output
 from holdfast.cli.hold import hold
 from holdfast.cli.terminal import Style, counted, say
 from holdfast.dataclass import dataclass
-from holdfast.engine import document, guard, ownership, reconcile, record, unrecovered
+from holdfast.engine import document, event_kinds, guard, ownership, reconcile, record, unrecovered
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.kinds import KINDS
@@ -26,6 +22,10 @@ from holdfast.host import markers
 from holdfast.host.host import LinuxHost, read_epoch
 from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
+from holdfast.render import plan_text
+from holdfast.runtime import namespace_ownership
+from holdfast.runtime.load import Loaded
+from holdfast.runtime.namespace_ownership import Standing
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
 
@@ -63,7 +63,7 @@ def take(paths: Paths, loaded: Loaded, form: str) -> int:
         stray = guard.stray(ownership.elsewhere(ledger.claims().values(), epoch))
         if stray:
             raise Refused(f"nothing was taken over: {stray}")
-        holding.recover(stack.enter_context(closing(Hold())), ledger, found.standing)
+        namespace_ownership.recover(stack.enter_context(closing(Hold())), ledger, found.standing)
         newest = ledger.generations(1)
         generation = newest[0].number if newest else 0
         claims = [_claim(one.subject, generation) for one in found.written]
@@ -75,7 +75,7 @@ def take(paths: Paths, loaded: Loaded, form: str) -> int:
 
 def _find(paths: Paths, loaded: Loaded, ledger: Ledger, stack: ExitStack) -> Found:
     tag = loaded.router.ownership.tag
-    standing = holding.look(paths, ledger, tag, read_epoch())
+    standing = namespace_ownership.look(paths, ledger, tag, read_epoch())
     host = stack.enter_context(LinuxHost(paths, tag, former=standing.former))
     known = ledger.claims()
     tagged: tuple[Marked, ...] = ()
@@ -109,14 +109,13 @@ def _events(found: Found, claims: Sequence[Claim], generation: int) -> Iterator[
     count = sum(document.count(one.subject) for one in found.tagged)
     whose = f" from the installation at {before.root}" if before and found.standing.held_by else ""
     said = f"taken over{whose}, with {counted(count, 'object')} that carry the tag"
-    yield Event("adopted", "network namespace", said, generation)
+    yield Event(event_kinds.ADOPTED, "network namespace", said, generation)
     for claim in claims:
-        yield Event("adopted", str(claim.key), "taken back by its mark", generation)
+        yield Event(event_kinds.ADOPTED, str(claim.key), "taken back by its mark", generation)
 
 
-def _they(found: Found) -> str:
-    count = sum(document.count(one.subject) for one in found.everything)
-    return "it is" if count == 1 else "they are"
+def _they(number: int) -> str:
+    return "it is" if number == 1 else "they are"
 
 
 def _show(found: Found, form: str, *, recovered: bool) -> None:
@@ -138,19 +137,20 @@ def _lines(found: Found, style: Style, recovered: bool) -> Iterator[str]:
     if not found.everything and standing.recovered:
         yield "Nothing to recover: all that carries Holdfast's mark here is in this ledger."
         return
-    yield from render.recoverable(found.everything, style)
-    count = counted(sum(document.count(one.subject) for one in found.everything), "object")
+    yield from plan_text.recoverable(found.everything, style)
+    number = sum(document.count(one.subject) for one in found.everything)
+    count = counted(number, "object")
     if recovered:
         yield f"{style('Recovered:', 'bold', 'green')} {count}; the host was not touched."
         yield (
-            f"From now on {_they(found)} this installation's: the next apply deletes what nothing"
+            f"From now on {_they(number)} this installation's: the next apply deletes what nothing"
             " declares. Look at it first: `holdfast plan`."
         )
     else:
         if standing.held_by:
             yield f"{style('Held by another:', 'bold', 'yellow')} {standing.held_by}."
         yield (
-            f"{count} not in this ledger: `{holding.RECOVER} --apply` makes"
-            f" {'it' if _they(found) == 'it is' else 'them'} this installation's."
+            f"{count} not in this ledger: `{namespace_ownership.RECOVER} --apply` makes"
+            f" {'it' if number == 1 else 'them'} this installation's."
         )
     yield LEFT

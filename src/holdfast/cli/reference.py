@@ -1,4 +1,4 @@
-"""The reference pages of the command line, made from the commands themselves.
+"""The reference pages of the command line and of events, made from their declarations.
 
 `python -m holdfast.cli.reference FOLDER` writes them.
 """
@@ -14,13 +14,29 @@ import click
 
 from holdfast.cli.exit import MEANINGS
 from holdfast.cli.main import command as holdfast
+from holdfast.engine.event_kinds import EVENT_KINDS, FIELDS
 
 _MADE = "<!-- Made by `python -m holdfast.cli.reference docs/reference`; do not edit. -->"
 
 
+_EVENTS = """\
+What happened is kept in the ledger as events, numbered in order. `holdfast events` shows them, the
+API streams them (`Events.Read`), a `LogSink` hands them on, and a `Plugin` can be triggered by
+them. Every event has a kind, a subject, a message for people, the generation it belongs to (0 where
+there is none) and data for programs.
+
+| level | what it says | in a `LogSink` |
+|---|---|---|
+| normal | it is as it should be | `info` |
+| warning | somebody should look at it | `warning` |
+| failure | something was tried and was not done | `error` |
+"""
+
+
 def pages() -> dict[str, str]:
     """File name -> content."""
-    return {"commands.md": "\n".join(_commands()), "exit-codes.md": "\n".join(_exit_codes())}
+    made = {"commands.md": _commands(), "events.md": _events(), "exit-codes.md": _exit_codes()}
+    return {name: "\n".join(lines) for name, lines in made.items()}
 
 
 def _commands() -> Iterator[str]:
@@ -52,6 +68,18 @@ def _command(command: click.Command, context: click.Context, level: int) -> Iter
         for names, meaning in options:
             yield f"| `{names.replace('|', chr(92) + '|')}` | {meaning} |"
         yield ""
+
+
+def _events() -> Iterator[str]:
+    yield from ("# Events", "", _MADE, "", _EVENTS)
+    yield from ("| kind | subject | level | data | meaning |", "|---|---|---|---|---|")
+    for kind in EVENT_KINDS.values():
+        level = "failure" if kind.failure else "warning" if kind.warning else "normal"
+        data = ", ".join(f"`{name}`" for name in kind.data)
+        yield f"| `{kind}` | {kind.subject} | {level} | {data} | {kind.meaning} |"
+    yield from ("", "## Data", "", "| field | meaning |", "|---|---|")
+    yield from (f"| `{name}` | {meaning} |" for name, meaning in FIELDS.items())
+    yield ""
 
 
 def _exit_codes() -> Iterator[str]:

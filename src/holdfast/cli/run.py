@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agent import holding
-from holdfast.agent.load import Loaded
 from holdfast.cli import daemon, show
 from holdfast.cli.exit import Exit
 from holdfast.cli.hold import hold
 from holdfast.cli.load import load
-from holdfast.cli.terminal import ProgressLine, Style, say
+from holdfast.cli.terminal import ProgressLine, Style, refuse_unasked, say
 from holdfast.config import regular_file
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.plan import Plan
@@ -24,11 +22,19 @@ from holdfast.errors import HoldfastError, LedgerError, Refused
 from holdfast.host.host import LinuxHost, read_epoch
 from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
+from holdfast.resources import registry
+from holdfast.runtime import active_candidates, moves, namespace_ownership
+from holdfast.runtime.load import Loaded, learn_again
+from holdfast.runtime.preview import Showing, look
 from holdfast.state import journal
 
 if TYPE_CHECKING:  # a pass that changes nothing spends most of its time on imports
     from holdfast.cli.confirming import Confirming
     from holdfast.cli.planfile import StoredPlan
+    from holdfast.engine.difference import Differences
+    from holdfast.engine.driver import Result
+    from holdfast.engine.intent import Desired
+    from holdfast.render.outcomes import Telling
     from holdfast.resources.router import Router
     from holdfast.state.events import Event
     from holdfast.state.ledger import Ledger
@@ -48,6 +54,7 @@ class Request:
     wait: float  # seconds, for whoever holds the ledger
     confirm_within: float = 0.0  # seconds; 0: it need not be confirmed
     asked_for: bool = False  # by a person, who may mean what was reverted before
+    full: bool = False  # all that differs in contents is shown
     leaves: bool = False  # the network namespace is given up once nothing of ours is left in it
 
 
@@ -82,18 +89,31 @@ def _refuse_served(found: daemon.Daemon, file: Path | None) -> None:
 def _alone(request: Request, served: Path | None) -> int:
     """served: the file of a daemon that runs, whose place this one takes once it is confirmed."""
     stored = _stored_plan(request)
-    loaded = load(request.paths, request.file if stored is None else stored.config)
+    config = request.file if stored is None else stored.config
+    loaded = load(request.paths, config, programs=True)
     if stored is not None:
         stored.refuse_changed_config(loaded.about(request.paths))
         # Whoever stored it saw what others lose by it; more than that makes it another plan.
         allowed = request.allow_side_effects or stored.side_effects
         request = replace(request, allow_side_effects=allowed)
+    return carry_out(request, loaded, stored, served)
+
+
+def carry_out(
+    request: Request,
+    loaded: Loaded,
+    stored: StoredPlan | None = None,
+    served: Path | None = None,
+    place: Callable[[], Callable[[], None]] | None = None,
+) -> int:
+    """place: puts the files in place that were loaded, and answers with how to undo that; called
+    when nothing can refuse the pass any more."""
     if request.dry_run:
-        return _dry_run(request, loaded, stored)
+        return dry_run(request, loaded, stored)
     shown = ""
     if request.ask and stored is None:
         shown = agree(request, loaded)
-    agreed = AgreedPass(request, loaded, stored, shown)
+    agreed = AgreedPass(request, loaded, stored, shown, place=place)
     if request.confirm_within:
         from holdfast.cli.confirming import Confirming
 
@@ -126,13 +146,20 @@ def _stored_plan(request: Request) -> StoredPlan | None:
     return planfile.read(request.file, request.paths)
 
 
-def _dry_run(request: Request, loaded: Loaded, stored: StoredPlan | None) -> int:
-    plan = _look(request, loaded)
+def dry_run(request: Request, loaded: Loaded, stored: StoredPlan | None = None) -> int:
+    plan, differences = _look(request, loaded, Showing.asked(request.full))
     about = loaded.about(request.paths)
     if stored is not None:
         stored.refuse_changed_plan(plan, about)
-    show.plan(plan, about, request.output, sys.stdout)
-    return Exit.REFUSED if plan.refusal else Exit.OK
+    show.plan(plan, about, request.output, sys.stdout, differences)
+    return shown(unknown=bool(plan.unknown), refused=bool(plan.refusal))
+
+
+def shown(*, unknown: bool, refused: bool) -> int:
+    """The exit code of a plan that is only looked at."""
+    if refused:
+        return Exit.REFUSED
+    return Exit.FAILED if unknown else Exit.OK
 
 
 def agree(request: Request, loaded: Loaded) -> str:
@@ -143,41 +170,42 @@ def agree(request: Request, loaded: Loaded) -> str:
     """
     from holdfast.engine import document
 
-    if not sys.stdin.isatty():
-        raise Refused(
-            "this would change the host, and nobody is there to be asked: add --yes, or look at"
-            " it first with `holdfast plan`"
-        )
-    plan = _look(request, loaded)
+    plan, differences = _look(request, loaded, Showing.asked(request.full))
     about = loaded.about(request.paths)
     _refuse(plan)
     stream = sys.stdout if request.output == "table" else sys.stderr
     if plan.changes:
-        show.plan(plan, about, "table", stream)
+        refuse_unasked()
+        show.plan(plan, about, "table", stream, differences)
         print("Apply this? Only `yes` is taken for one: ", end="", file=stream, flush=True)
         if sys.stdin.readline().strip() != "yes":
             raise Refused("not applied: nothing was touched")
+        refuse_beside_daemon(request)
     return document.digest(plan, about.files)
 
 
-def check(request: Request, loaded: Loaded) -> None:
-    """Asks, where somebody is to be asked; raises where it must not be done in any case."""
-    if request.ask:
-        agree(request, loaded)
-    else:
-        _refuse(_look(request, loaded))
+def refuse_beside_daemon(request: Request) -> None:
+    """One that was started while somebody thought, or while another held the ledger, would undo
+    all of it. A trial may be beside one."""
+    if request.confirm_within:
+        return
+    with daemon.connect(request.paths, reads=True, waits=False) as found:
+        if found is not None:
+            raise Refused(
+                f"nothing was touched: a daemon (process {found.about.pid}) was started meanwhile,"
+                f" and keeps this host as {found.file} says: run this again"
+            )
 
 
-def _look(request: Request, loaded: Loaded) -> Plan:
-    from holdfast.agent.preview import look
-
-    plan = look(
+def _look(request: Request, loaded: Loaded, showing: Showing) -> tuple[Plan, Differences]:
+    seen = look(
         request.paths,
         loaded,
         allow_mass_delete=request.allow_mass_delete,
         allow_side_effects=request.allow_side_effects,
-    ).plan
-    return _guarded(plan, request, loaded)
+        differences=showing,
+    )
+    return _guarded(seen.plan, request, loaded), seen.differences
 
 
 def _guarded(plan: Plan, request: Request, loaded: Loaded) -> Plan:
@@ -223,7 +251,9 @@ class AgreedPass:
     shown: str  # digest of the plan that somebody said yes to
     generation: int = 0
     confirming: Confirming | None = None
+    place: Callable[[], Callable[[], None]] | None = None
     _progress: ProgressLine = field(default_factory=ProgressLine)
+    _telling: Telling | None = None
 
     def run(self) -> Report:
         request, router = self.request, self.loaded.router
@@ -232,7 +262,8 @@ class AgreedPass:
             hold(request.paths, request.command, request.wait, durable=durable) as ledger,
             ExitStack() as stack,
         ):
-            standing = holding.look(request.paths, ledger, tag, read_epoch())
+            refuse_beside_daemon(request)
+            standing = namespace_ownership.look(request.paths, ledger, tag, read_epoch())
             host = stack.enter_context(LinuxHost(request.paths, tag, former=standing.former))
             held = stack.enter_context(closing(Hold()))
             policy = self.loaded.policy(
@@ -241,28 +272,43 @@ class AgreedPass:
                 allow_side_effects=request.allow_side_effects,
             )
             if not request.asked_for:
-                policy = replace(policy, unattended=not ledger.began_with(router.files))
+                known = ledger.began_with(router.files)
+                policy = replace(policy, unattended=not known, held_to=known)
+            moved = moves.to_absent_links(request.paths, ledger, router)
             work = Pass(
                 self.loaded.desired,
                 host,
                 ledger,
-                standing.policy(policy),
+                replace(standing.policy(policy), moved=moved),
                 progress=self._progress,
                 nonce=_nonce,
             )
 
+            if request.output == "table":
+                work.told = self._tell
             if self.confirming is not None:
-                work.ahead = self.confirming.ahead(ledger, host.epoch, lambda: self.generation)
+                work.ahead = self.confirming.ahead(ledger, host, lambda: self.generation)
+            else:
+                work.relearn = self._relearn
 
             def approve(plan: Plan) -> None:
                 self._check(plan)
-                latched(ledger, router, lift=request.asked_for)
-                recovered = holding.take(held, ledger, standing, plan)
+                if not request.asked_for:
+                    latched(ledger, router, lift=False)
+                recovered = namespace_ownership.take(held, ledger, standing, plan)
                 work.policy = replace(work.policy, recovered=recovered, new_tag="")
-                self.generation = work.generation = ledger.begin_generation(router.files)
+                with self._placed():
+                    if request.asked_for:
+                        latched(ledger, router, lift=True)
+                    self.generation = work.generation = ledger.begin_generation(router.files)
 
             try:
                 done = work.run(approve)
+                if self.confirming is not None and done.results:
+                    # The way back is that of the first plan: what is to be done besides, by what
+                    # is known now, is only said.
+                    work.desired = self._relearn(work.desired)
+                    done = replace(done, after=work.plan())
             except BaseException:
                 if self.generation:
                     with suppress(LedgerError):
@@ -270,33 +316,60 @@ class AgreedPass:
                 raise
             finally:
                 self._progress.clear()
-            holding.settle(ledger, standing, done)
+            namespace_ownership.settle(ledger, standing, done)
             if self.request.leaves and done.nothing_left:
-                holding.release(held, ledger, standing)
+                namespace_ownership.release(held, ledger, standing)
             events = [*self._merged(ledger), *journal.record(ledger, done, self.generation)]
+            events += active_candidates.record(ledger, router.resources, self.loaded.facts)
             if ledger.trouble:
                 say([f"{Style.of(sys.stderr)('warning:', 'yellow')} {ledger.trouble}"], sys.stderr)
         # Not while others wait for the ledger: a sink may be slow.
         self._forward(events)
         return done
 
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Files that are put in place stay there only if what they say is begun."""
+        undo = self.place() if self.place is not None else lambda: None
+        try:
+            yield
+        except Exception:
+            undo()
+            raise
+
+    def _relearn(self, desired: Desired) -> Desired:
+        """Where it is for the file alone: a part may go while it is applied."""
+        fresh = learn_again(self.request.paths, self.loaded)
+        if fresh is self.loaded:
+            return desired
+        self.loaded = fresh
+        return fresh.desired
+
+    def _tell(self, results: Sequence[Result]) -> None:
+        from holdfast.render import outcomes
+
+        if self._telling is None:
+            self._telling = outcomes.Telling(Style.of(sys.stderr))
+        self._progress.clear()
+        say(self._telling.lines(outcomes.of(results)), sys.stderr)
+
     def _merged(self, ledger: Ledger) -> list[Event]:
         """What became of other sources, where there are any."""
         if self.loaded.effective is None:
             return []
-        from holdfast.agent import merge_events, sources
+        from holdfast.runtime import merge_events, sources
 
         sources.accept(ledger, self.loaded.effective)
         return merge_events.record(ledger, self.loaded.effective)
 
     def _forward(self, events: Sequence[Event]) -> None:
         router = self.loaded.router
-        if not any(resource.kind == "LogSink" for resource in router.resources):
+        if not registry.having(router.resources, lambda kind: kind.receives_events):
             return
-        from holdfast.host.log_sinks import forward  # few configurations have one
+        from holdfast.runtime import log_sinks
 
         style = Style.of(sys.stderr)
-        for problem in forward(self.request.paths, router, self.request.command, events):
+        for problem in log_sinks.deliver(self.request.paths, router, self.request.command, events):
             say([f"{style('warning:', 'yellow')} {problem}"], sys.stderr)
 
     def _check(self, plan: Plan) -> None:

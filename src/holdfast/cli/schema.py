@@ -19,6 +19,6 @@ def export() -> None:
     Editors that speak the YAML language server protocol take it from a first line such as
     `# yaml-language-server: $schema=router.schema.json`.
     """
-    from holdfast.resources.schema import json_schema
+    from holdfast.resources.spec.schema import json_schema
 
     click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -11,6 +11,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from holdfast.characters import escaped
 from holdfast.cli.terminal import Style
 from holdfast.dataclass import dataclass, field
 
@@ -28,6 +29,7 @@ def text(row: Row, width: int, style: Style) -> str:
     for words, look in row:
         if left <= 0:
             break
+        words = escaped(words)
         shown = words if len(words) <= left else f"{words[: left - 1]}…"
         said.append(style(shown, look) if look else shown)
         left -= len(shown)

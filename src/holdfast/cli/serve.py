@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from holdfast.agent.log import FORMS, log
-from holdfast.agent.web.address import DEFAULT, Listen, parse_listen
+from holdfast.agent.web.address import DEFAULT, parse_listen
 from holdfast.cli import arguments
 from holdfast.cli.exit import Exit
 from holdfast.paths import Paths
+from holdfast.runtime.log import FORMS, log
+from holdfast.web.address import Listen
 
 
 def _listen(_context: click.Context, _parameter: click.Parameter, text: str) -> Listen | None:
@@ -52,9 +53,10 @@ def command(paths: Paths, file: Path | None, listen: Listen | None, form: str) -
     import asyncio
     import os
 
-    from holdfast.agent.alone import alone
+    from holdfast.agent.instance_lock import only_instance
     from holdfast.agent.loop import Agent
-    from holdfast.api import inherited, sockets
+    from holdfast.agent.web.console import console
+    from holdfast.api import inherited, limits, sockets
 
     # Commands do without; this one lives for longer than a moment.
     gc.enable()
@@ -62,8 +64,11 @@ def command(paths: Paths, file: Path | None, listen: Listen | None, form: str) -
     path = (paths.config if file is None else file).absolute()
 
     handed = inherited.take(os.environ)
-    with log(form) as say, alone(paths):
+    limits.raise_descriptors()
+    with log(form) as say, only_instance(paths) as held:
         if not handed:
             sockets.refuse_held(paths)
-        asyncio.run(Agent(paths, path, say, listen=listen, inherited=handed).run())
+        shown = None if listen is None else console(paths, listen)
+        agent = Agent(paths, path, say, console=shown, inherited=handed, lock=held)
+        asyncio.run(agent.run())
     return Exit.OK

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from holdfast.agent.stories import render
-from holdfast.agent.stories import report as report_story
 from holdfast.cli import output
 from holdfast.cli.terminal import Style, say
 from holdfast.engine import document
+from holdfast.engine.difference import NOT_READ, Differences
 from holdfast.engine.document import About
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Report
+from holdfast.render import plan_text
+from holdfast.render import report as report_story
 
 
-def plan(given: Plan, about: About, form: str, stream: TextIO) -> None:
+def plan(
+    given: Plan, about: About, form: str, stream: TextIO, differences: Differences = NOT_READ
+) -> None:
     if form == "table":
-        say(render.plan(given, Style.of(stream)), stream)
+        say(plan_text.plan(given, Style.of(stream), differences), stream)
     else:
-        output.write(document.members(given, about), form, stream)
+        output.write(document.members(given, about, differences), form, stream)
 
 
 def report(given: Report, generation: int, form: str, stream: TextIO) -> None:

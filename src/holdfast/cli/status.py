@@ -15,7 +15,7 @@ from holdfast.dataclass import replace
 from holdfast.paths import Paths
 
 if TYPE_CHECKING:
-    from holdfast.agent.stories.status import Status
+    from holdfast.runtime.status import Status
 
 
 @click.command()
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def command(paths: Paths, file: Path | None, output: str) -> int:
     """Show how every resource is doing, by a fresh look at the host. Changes nothing."""
     from holdfast.cli.output import write
+    from holdfast.render.status import lines, members
 
     with daemon.connect(paths, reads=True) as found:
         if found is not None and found.serves(file):
@@ -37,18 +38,19 @@ def command(paths: Paths, file: Path | None, output: str) -> int:
     style = Style.of(sys.stderr)
     say((f"{style('warning:', 'yellow')} {one}" for one in told.troubles), sys.stderr)
     if output == "table":
-        say(told.lines(Style.of(sys.stdout)), sys.stdout)
+        say(lines(told, Style.of(sys.stdout)), sys.stdout)
     else:
-        write(told.members(), output, sys.stdout)
+        write(members(told), output, sys.stdout)
     return Exit.OK if told.healthy else Exit.FAILED
 
 
 def alone(paths: Paths, file: Path | None) -> Status:
-    from holdfast.agent import holding
-    from holdfast.agent.load import load
-    from holdfast.agent.phases import phases
-    from holdfast.agent.preview import look
-    from holdfast.agent.stories.status import past, status
+    from holdfast.runtime import namespace_ownership
+    from holdfast.runtime.conditions import conditions
+    from holdfast.runtime.load import load
+    from holdfast.runtime.phases import phases
+    from holdfast.runtime.preview import look
+    from holdfast.runtime.status import past, status
 
     troubles: list[str] = []
     loaded = load(paths, file, troubles.append)
@@ -57,7 +59,8 @@ def alone(paths: Paths, file: Path | None) -> Status:
     if view.standing.held_by:
         troubles.append(view.standing.held_by)
     elif plan.recoverable:
-        troubles.append(holding.told(plan))
+        troubles.append(namespace_ownership.told(plan))
     resources = phases(plan, loaded.router.resources, loaded.suppressed)
     told = status(loaded.router.name, resources, plan, past(paths))
+    told = conditions(paths, loaded.router.resources, loaded.facts, plan).told(told)
     return replace(told, troubles=tuple(troubles), namespace=view.standing.entry())

@@ -10,12 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from holdfast.agent.stories.style import Style, counted, thousands, wants_colour
+from holdfast.errors import Refused
+from holdfast.numbers import counted, thousands
+from holdfast.render.style import Style, fit, wants_colour
 
 __all__ = [
     "ProgressLine",
     "Style",
     "counted",
+    "refuse_unasked",
     "relative_places",
     "say",
     "thousands",
@@ -60,8 +63,9 @@ def say(lines: Iterable[str], stream: TextIO) -> None:
         # What was printed before stands before, where both go to one file or pipe.
         with suppress(BrokenPipeError):
             sys.stdout.flush()
+    colour = wants_colour(stream)
     for line in lines:
-        print(_relative_places(line, folder), file=stream)
+        print(fit(_relative_places(line, folder), colour=colour), file=stream)
 
 
 def relative_places(text: str) -> str:
@@ -80,4 +84,13 @@ def _folder() -> str:
 def _relative_places(text: str, folder: str) -> str:
     if folder == "//" or folder not in text:
         return text
-    return re.sub(re.escape(folder) + r"(?=[^\s:]*:\d)", "", text)
+    return re.sub(re.escape(folder) + r"(?=[^\s:]{0,4096}:\d)", "", text)  # PATH_MAX
+
+
+def refuse_unasked() -> None:
+    """Where there is something to do, and nobody to ask about it."""
+    if not sys.stdin.isatty():
+        raise Refused(
+            "this would change the host, and nobody is there to be asked: add --yes, or look at"
+            " it first with `holdfast plan`"
+        )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli import arguments
+from holdfast.cli import arguments, daemon
 from holdfast.cli.exit import Exit
 from holdfast.cli.terminal import Style
 from holdfast.paths import Paths
@@ -19,26 +19,30 @@ from holdfast.paths import Paths
 def command(paths: Paths, file: Path | None) -> int:
     """Watch the router live: resources by phase, drift and repairs, health checks, passes, events.
 
-    `q` leaves. Where the output is no terminal, it is printed once.
+    `q` leaves; the arrow and page keys scroll the list of resources. Where the output is no
+    terminal, it is printed once.
     """
+    daemon.refuse_denied(paths)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _print_once(paths, file)
     from holdfast.cli.screen import screen
-    from holdfast.cli.top_view import footer, rows
+    from holdfast.cli.top_view import Scrolled, footer, rows
     from holdfast.cli.top_watch import Watch
 
+    scrolled = Scrolled()
     try:
         with screen() as terminal, Watch(paths, file) as watch:
             while True:
                 seen = watch.look()
                 while True:
                     height = terminal.size[1]
-                    shown = rows(seen, height)
+                    shown = rows(seen, height, scrolled)
                     blank = [()] * (height - 1 - len(shown))
                     terminal.draw([*shown, *blank, footer(seen.now)])
                     key = terminal.key(watch.due())
                     if key in ("q", "Q", "\x1b", "\x04"):
                         return Exit.OK
+                    scrolled.press(key)
                     if watch.due() <= 0:
                         break
     except KeyboardInterrupt:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from holdfast.agent.events.log import Missed, about
-from holdfast.agent.phases import LOOKS, Phase, ResourceStatus
-from holdfast.agent.stories import event as event_story
-from holdfast.agent.stories.status import Status, ago
-from holdfast.agent.stories.style import counted
+from holdfast.characters import escaped
 from holdfast.cli.screen import Row
 from holdfast.dataclass import dataclass
+from holdfast.engine import event_kinds
+from holdfast.numbers import counted
+from holdfast.render import event as event_story
+from holdfast.render.status import ago
+from holdfast.runtime.event_log import Missed, about
+from holdfast.runtime.phases import LOOKS, Phase, ResourceStatus
+from holdfast.runtime.status import Status
 from holdfast.state.events import StoredEvent
 
 # A terminal of fewer lines has none for what is past.
@@ -22,14 +26,31 @@ _EVENTS = 8
 # As many as a page of output bears.
 _PRINTED = 10
 _HOUR = 3600.0
+_VERDICTS = {
+    True: ("healthy  ", "green"),
+    False: ("unhealthy", "red"),
+    None: ("unknown  ", "magenta"),
+}
+# As terminals send them.
+UP, DOWN, PAGE_UP, PAGE_DOWN = "\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~"
+HOME, END = "\x1b[H", "\x1b[F"
+_KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 # What a repair, or the want of one, is recorded as.
-_TOLD = ("created", "updated", "replaced", "deleted", "repaired", "drift", "fight")
+_TOLD = (
+    event_kinds.CREATED,
+    event_kinds.UPDATED,
+    event_kinds.REPLACED,
+    event_kinds.DELETED,
+    event_kinds.REPAIRED,
+    event_kinds.DRIFT,
+    event_kinds.FIGHT,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     name: str
-    healthy: bool
+    healthy: bool | None  # None: it has not come to a verdict yet
     reason: str
 
 
@@ -59,18 +80,57 @@ class Snapshot:
     events: tuple[StoredEvent | Missed, ...] = ()  # the newest last
 
 
-def rows(given: Snapshot, height: int) -> list[Row]:
+@dataclass(slots=True)
+class Scrolled:
+    """How far down the list of resources somebody went."""
+
+    first: int = 0
+    most: int = 0  # where the last of them is in sight
+    page: int = 1  # how many are in sight between those above and those below
+
+    def press(self, keys: str) -> None:
+        """keys: one, or several where somebody holds one down."""
+        for key in _KEY.findall(keys):
+            self._press(key)
+
+    def _press(self, key: str) -> None:
+        page = self.page
+        steps = {UP: -1, "k": -1, DOWN: 1, "j": 1, PAGE_UP: -page, PAGE_DOWN: page, " ": page}
+        ends = {HOME: -self.first, "g": -self.first, END: self.most, "G": self.most}
+        wanted = self.first + (steps | ends).get(key, 0)
+        self.first = max(0, min(wanted, self.most))
+
+    def fitting(self, given: list[Row], room: int) -> list[Row]:
+        """As many as there is room for, with a line for those before and one for those after."""
+        self.page = max(room - 2, 1)
+        if len(given) <= room:
+            self.first = self.most = 0
+            return given
+        if room == 1:
+            self.first = self.most = 0
+            return [_more(len(given), "more")]
+        self.most = len(given) - room + 1
+        self.first = min(self.first, self.most)
+        left = room - (1 if self.first else 0)
+        above = [_more(self.first, "above")] if self.first else []
+        below = len(given) - self.first - left
+        if below <= 0:
+            return [*above, *given[self.first : self.first + left]]
+        return [*above, *given[self.first : self.first + left - 1], _more(below + 1, "more")]
+
+
+def rows(given: Snapshot, height: int, scrolled: Scrolled | None = None) -> list[Row]:
     """height: 0 for all there is."""
     passes = list(_passes(given))
     top = [*_head(given), *_counts(given), *(passes[:1] if 0 < height < _SMALL else passes)]
-    middle = [*_troubles(given), *_checks(given), *_plugins(given)]
+    middle = [*_troubles(given), *_candidates(given), *_checks(given), *_plugins(given)]
     resources = list(_resources(given.status.resources)) if given.status else []
     events = list(_events(given))[-_PRINTED:]
     if height:
         # A line below each title, and one at the end for the key that leaves.
         events = events[-min(len(events), max(3, min(_EVENTS, height // 4))) :]
         room = height - len(top) - len(middle) - len(events) - 4
-        resources = _fitting(resources, max(room, 1))
+        resources = (scrolled or Scrolled()).fitting(resources, max(room, 1))
     shown: list[Row] = [*top, *middle]
     if resources:
         shown += [(), *resources]
@@ -79,7 +139,8 @@ def rows(given: Snapshot, height: int) -> list[Row]:
 
 
 def footer(now: float) -> Row:
-    return ((f"q leaves · {time.strftime('%H:%M:%S', time.localtime(now))}", "dim"),)
+    clock = time.strftime("%H:%M:%S", time.localtime(now))
+    return ((f"q leaves · ↑ ↓ scroll · {clock}", "dim"),)
 
 
 def _head(given: Snapshot) -> Iterator[Row]:
@@ -112,7 +173,7 @@ def _passes(given: Snapshot) -> Iterator[Row]:
     for number, one in enumerate(given.passes):
         label = "last pass " if number == 0 else "before it "
         age = ago(max(0, int(given.now - one.when)))
-        why = event_story.printable(", ".join(one.causes))
+        why = escaped(", ".join(one.causes))
         took = f"{one.seconds * 1000:.0f} ms"
         yield ((f"{label}", "dim"), (f"{age.ljust(10)} {took.rjust(8)}  {why}", ""))
     past = given.status.past if given.status else None
@@ -126,9 +187,22 @@ def _troubles(given: Snapshot) -> Iterator[Row]:
         yield ()
         yield _title("In the way")
     for trouble in given.troubles[:5]:
-        yield ((f"  {event_story.printable(trouble)}", "yellow"),)
+        yield ((f"  {escaped(trouble)}", "yellow"),)
     if len(given.troubles) > 5:
         yield ((f"  … and {len(given.troubles) - 5} more", "dim"),)
+
+
+def _candidates(given: Snapshot) -> Iterator[Row]:
+    resources = given.status.resources if given.status else ()
+    found = [(one.resource, one.active) for one in resources if one.active is not None]
+    if found:
+        yield ()
+        yield _title("Default routes")
+    for policy, active in found:
+        why = escaped(active.why)
+        since = ago(max(0, int(given.now - active.since))) if active.since else "not applied yet"
+        name = escaped(active.name)
+        yield (("  ", ""), (name, "green"), (f"  {policy}, {since}  ", ""), (why, "dim"))
 
 
 def _checks(given: Snapshot) -> Iterator[Row]:
@@ -137,8 +211,8 @@ def _checks(given: Snapshot) -> Iterator[Row]:
         yield _title("Health checks")
     width = max((len(check.name) for check in given.checks), default=0)
     for check in given.checks:
-        state, look = ("healthy  ", "green") if check.healthy else ("unhealthy", "red")
-        reason = event_story.printable(check.reason)
+        state, look = _VERDICTS[check.healthy]
+        reason = escaped(check.reason)
         yield (("  ", ""), (state, look), (f"  {check.name.ljust(width)}  ", ""), (reason, "dim"))
 
 
@@ -150,7 +224,7 @@ def _plugins(given: Snapshot) -> Iterator[Row]:
     for one in given.plugins:
         look = {"failed": "red", "": "dim"}.get(one.outcome, "green")
         outcome = (one.outcome or "never ran").ljust(9)
-        said = event_story.printable(one.said)
+        said = escaped(one.said)
         yield (("  ", ""), (outcome, look), (f"  {one.name.ljust(width)}  ", ""), (said, "dim"))
 
 
@@ -164,14 +238,12 @@ def _resources(given: Sequence[ResourceStatus]) -> Iterator[Row]:
             ("  ", ""),
             (one.phase.value.ljust(10), LOOKS[one.phase]),
             (f"  {one.resource.ljust(width)}  ", ""),
-            (event_story.printable(said), "dim"),
+            (escaped(said), "dim"),
         )
 
 
-def _fitting(given: list[Row], room: int) -> list[Row]:
-    if len(given) <= room:
-        return given
-    return [*given[: room - 1], ((f"  … and {len(given) - room + 1} more", "dim"),)]
+def _more(count: int, where: str) -> Row:
+    return ((f"  … and {count} {where}", "dim"),)
 
 
 def _events(given: Snapshot) -> Iterator[Row]:
@@ -186,7 +258,7 @@ def _events(given: Snapshot) -> Iterator[Row]:
         yield (
             (f"  {event_story.clock(event.time, today)}  ", "dim"),
             (event.kind.ljust(9), event_story.look(event.kind)),
-            (f"  {event_story.printable(f'{event.subject}: {event.message}')}", ""),
+            (f"  {escaped(f'{event.subject}: {event.message}')}", ""),
             (f" ({', '.join(owners[:2])})" if owners else "", "dim"),
         )
 

@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from holdfast.agent.events.log import Filter, Missed, read_last, read_page
-from holdfast.agent.stories.status import ago
 from holdfast.api.conditions import Gone
 from holdfast.cli import daemon, events, status
 from holdfast.cli.top_view import Check, PassSeen, PluginSeen, Snapshot
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
+from holdfast.render.status import elapsed
+from holdfast.runtime.event_log import Filter, Missed, read_last, read_page
 from holdfast.state.events import StoredEvent
 
 _EVERY_S = 1.0
@@ -78,7 +78,10 @@ class Watch:
             self._who(now),
             told,
             tuple(reply.troubles),
-            tuple(Check(one.name, one.healthy, one.reason) for one in reply.health_checks),
+            tuple(
+                Check(one.name, None if one.unknown else one.healthy, one.reason)
+                for one in reply.health_checks
+            ),
             self._plugins(self._found),
             tuple(self._passes),
             seen,
@@ -94,7 +97,7 @@ class Watch:
         if self._found is None:
             return "no daemon runs; a look at the host every few seconds"
         about = self._found.about
-        up = ago(max(0, int(now - about.started))).removesuffix(" ago")
+        up = elapsed(max(0, int(now - about.started)))
         return f"daemon {about.version}, process {about.pid}, up {up}"
 
     def _note_pass(self, seen: PassSeen) -> None:

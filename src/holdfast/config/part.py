@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, field
 
 # A document of a resource as its source sent it: apiVersion, kind, metadata, spec.
 Raw = Mapping[str, Any]
@@ -44,6 +44,8 @@ class Part:
     directives: tuple[Directive, ...] = ()
     # Proposals for providers. They never enter the effective config.
     action_plans: tuple[Raw, ...] = ()
+    # What whoever handed it in calls it. It is a note of the ledger's, not a part of the part.
+    called: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:

@@ -1,67 +1,61 @@
-"""Configuration as it may be shown to others: without the secrets that stand in it."""
+"""Configuration as it may be shown to others: without the secrets that stand in it.
+
+A secret is known by the field that holds it, as its kind declares it or as it is called; and in
+what is no field (a line that was commented out, a file of another program) by what the line says.
+Whoever shows too little of a comment annoys; whoever shows too much of it gives a password away.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.nodes import MappingNode, SequenceNode
 
-from holdfast.config import yaml12
+from holdfast.config import secret_spans, yaml12
+from holdfast.config.said_secrets import SHOWN, Holds
+from holdfast.config.secret_lines import Comments, Lines
+from holdfast.config.secret_names import ENVIRONMENT, holds_secrets, is_secret, speaks_of_secret
+from holdfast.config.secret_spans import Fields
 from holdfast.config.yaml12 import UnreadableError
 
-SHOWN = "(not shown)"
-# Fields that hold a secret themselves. Those that name a file with one end in `File`.
-_SECRET = re.compile(
-    r"password|passphrase|secret|token|privatekey|presharedkey|psk|credential|authkey|apikey",
-    re.IGNORECASE | re.ASCII,
-)
-_FIELD = re.compile(r"(?P<key>[\"']?(?P<name>\w+)[\"']?\s*:\s*)(?P<value>[^\s#][^#\n]*)", re.ASCII)
+__all__ = [
+    "ENVIRONMENT",
+    "SHOWN",
+    "is_secret",
+    "redact",
+    "redact_lines",
+    "speaks_of_secret",
+]
+
+_LINE = re.compile(r"[^\n]+")
+# How a document begins: with a field, an item, or in brackets.
+_DECLARES = re.compile(r"---|%|[{\[]|-(?:\s|$)|[\"']?[\w./-]+[\"']?\s*:(?:\s|$)")
 
 
-_ELSEWHERE = re.compile(r"(?:File|_file|FILE|Encoding)$")
-
-
-def speaks_of_secret(name: str) -> bool:
-    """Also of one that stands elsewhere. Words may be set apart, as in `API_KEY`."""
-    return bool(_SECRET.search(name.replace("_", "").replace("-", "")))
-
-
-def is_secret(name: str) -> bool:
-    return speaks_of_secret(name) and not _ELSEWHERE.search(name)
-
-
-def redact(text: str) -> str:
-    """A YAML or JSON text with the values of secret fields struck out. What is no such text is
-    gone through line by line."""
-    try:
-        root = yaml12.compose(text.removeprefix("\ufeff"))
-    except UnreadableError:
-        return _line_by_line(text)
-    if root is None:
-        return text
+def redact(text: str, fields: Fields = lambda _kind: ()) -> str:
+    """A text with its secrets struck out: by their fields where it is YAML or JSON that declares
+    something, by what its lines say elsewhere."""
     shown = text.removeprefix("\ufeff")
-    for start, end in sorted(_spans(root), reverse=True):
-        # What follows a block of several lines begins on a line of its own.
-        tail = "\n" if shown[start:end].endswith("\n") else ""
-        shown = f"{shown[:start]}{SHOWN}{tail}{shown[end:]}"
-    return shown
+    # A list of 100 000 routes, say: to read that as YAML takes long.
+    if not _DECLARES.match(_first_line(shown)):
+        return redact_lines(shown, holds_secrets)
+    try:
+        root = yaml12.compose(shown)
+    except UnreadableError:
+        return redact_lines(shown, holds_secrets)
+    if not isinstance(root, MappingNode | SequenceNode):  # a list of routes, say, or nothing
+        return redact_lines(shown, holds_secrets)
+    shown = secret_spans.without(shown, root, fields)
+    return Comments(holds_secrets).all(shown)
 
 
-def _spans(node: Node) -> Iterator[tuple[int, int]]:
-    if isinstance(node, SequenceNode):
-        for item in node.value:
-            yield from _spans(item)
-    elif isinstance(node, MappingNode):
-        for key, value in node.value:
-            if isinstance(key, ScalarNode) and is_secret(key.value):
-                yield value.start_mark.index, value.end_mark.index
-            else:
-                yield from _spans(value)
+def redact_lines(text: str, holds: Holds = is_secret) -> str:
+    """The same of what declares nothing, as a log: by what its lines say alone. `env:` is a program
+    there that complains."""
+    return Lines(holds).all(text)
 
 
-def _line_by_line(text: str) -> str:
-    def shown(found: re.Match[str]) -> str:
-        return f"{found['key']}{SHOWN}" if is_secret(found["name"]) else found[0]
-
-    return _FIELD.sub(shown, text)
+def _first_line(text: str) -> str:
+    """That says something: neither blank nor a comment."""
+    said = (found[0].strip() for found in _LINE.finditer(text))
+    return next((line for line in said if line and not line.startswith("#")), "")

@@ -10,9 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.dataclass import dataclass, field
+
+if TYPE_CHECKING:
+    from holdfast.engine.plan import Changes, Cost, Operation, Verb
 
 # What a field may hold: anything JSON can say, with tuples for lists so that it can be hashed.
 Value = str | int | bool | None | tuple[str, ...]
@@ -42,6 +46,55 @@ def fingerprint(fields: Fields) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def in_words(value: Value | list[str]) -> str:
+    """A field's value for people."""
+    if value is None:
+        return "(none)"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(value) if value else "(none)"
+    return str(value) if value != "" else "(none)"
+
+
+class PartialLook(Enum):
+    """What a pass that does not look at everything can look at."""
+
+    NOTHING = auto()  # only a full pass looks at the kind
+    ONE = auto()  # the driver looks at one artifact as easily as at all of them
+    KIND = auto()  # the driver looks at the whole kind, and single artifacts are picked out of it
+
+
+class MadeOf(Enum):
+    """What an artifact is made anew from once it was changed or deleted."""
+
+    FIELDS = auto()  # they hold all of it
+    CONTENT = auto()  # what stands behind the fields is read where it stands
+    DECLARATION = auto()  # the declaration in force, while the object is as that says
+    DECLARATION_NOW = auto()  # the declaration in force, whatever the object was made of
+
+
+class NamedBy(Enum):
+    """What a name begins with, for people who say only that much of it."""
+
+    ITSELF = auto()
+    ADDRESS = auto()
+    DESTINATION = auto()  # a prefix, "default" for the one that holds all addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How people name an artifact on the command line."""
+
+    aliases: tuple[str, ...] = ()  # other words for the kind, which `ip` and `nft` take too
+    by: NamedBy = NamedBy.ITSELF
+    sole: str = ""  # the name of the only artifact there is of the kind
+    short: Callable[[str], str] = lambda _name: ""  # one word that stands for the whole name
+    # Whether a word without a kind can only be about this one, or may be if it is about no other.
+    recognised: Callable[[str], bool] = lambda _word: False
+    guessed: Callable[[str], bool] = lambda _word: False
+
+
 @dataclass(frozen=True, slots=True)
 class ArtifactKind:
     """The one declaration of an artifact kind: how it is told apart, owned and cleaned up."""
@@ -57,6 +110,11 @@ class ArtifactKind:
     # Kinds that do not: which objects, as they were seen, go all the same if Holdfast created them.
     deletes_created: Callable[[Fields], bool] = lambda _seen: False
     after: tuple[str, ...] = ()  # kinds that come before this one when creating
+    # Kinds that need what it holds (a port): it goes before one of them is made or changed, and
+    # comes back once they are gone.
+    makes_way_for: tuple[str, ...] = ()
+    # No resource declares it: the claims on it come with the ledger of another system.
+    imported: bool = False
     # Whether an object seen with these fields needs replace, not update, for a field to be so.
     immutable: Callable[[Fields, str, Value], bool] = lambda _seen, _field, _desired: False
     setting: bool = False  # always there: ensure sets values, nothing is created or deleted
@@ -65,6 +123,8 @@ class ArtifactKind:
     adoption: str = "if it is as declared"  # which of others' can be adopted
     coexists: bool = False  # a foreign object of the same name does not stand in the way of ours
     matches: Callable[[str, Value, Value], bool] = lambda _field, desired, seen: desired == seen
+    # Fields that stand for a content: people are shown what differs in that instead.
+    digests: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()  # fields that, once claimed, prove that it is the same object
     writer_field: str = ""  # who made it: a claim does not hold on what another writer made since
     nonce_field: str = ""  # a field that tells our object from others' without a random mark
@@ -78,6 +138,35 @@ class ArtifactKind:
     # What the router is without once no artifact is left of which this says the same: "the
     # firewall", "IPv4 on lan0". Empty for what others can do without.
     vital: Callable[[Artifact], str] = lambda _artifact: ""
+    # What suffers while an operation on it waits, in words that "depends on it" follows: it is put
+    # back at once however often others undo it. Empty for what is put back less and less often.
+    urgent: Callable[[Artifact, Operation], str] = lambda _artifact, _operation: ""
+    # What an operation stops, if only for a moment, in words that follow its name: "restarts",
+    # "goes down for a moment". Empty where nothing notices.
+    interrupts: Callable[[Operation], str] = lambda _operation: ""
+    # What an operation may cost whoever uses the network meanwhile, and what they would notice;
+    # None: a low risk that nobody notices.
+    risk: Callable[[Verb, Artifact | Batch, Changes], Cost] | None = None
+    partial_look: PartialLook = PartialLook.NOTHING
+    # The driver sees an artifact only if it is told the name: nobody can list every file there is.
+    seen_by_name: bool = False
+    # The kernel keeps our tag on the object, so that it is known as ours without a claim.
+    tagged: bool = False
+    made_of: MadeOf = MadeOf.FIELDS
+    # What is declared in addition when one that was there before is made again.
+    made_again_with: Fields = field(default_factory=dict)
+    # It is a program that runs, or that reads it. Once it was tried, what runs is in place; whether
+    # it does is up to the program and to whoever restarts it, and it may not have run before.
+    runs: bool = False
+    # It needs a program that the machine may lack.
+    needs_program: bool = False
+    # The file that an artifact stands in, before `--root`; empty if in none.
+    place: Callable[[Key], str] = lambda _key: ""
+    # The link that others stand on with it; empty if none.
+    carrying_link: Callable[[Key], str] = lambda _key: ""
+    # One in words, the way `ip` says it, from its name and fields; None: its kind and name.
+    shown: Callable[[str, Mapping[str, Any]], list[str]] | None = None
+    naming: Naming = Naming()
     # What an object is for, wherever it stands. One that nothing declares stays while another that
     # is declared for the same waits: a NIC that was renamed keeps its addresses.
     purpose: Callable[[Fields], object] = lambda _fields: None

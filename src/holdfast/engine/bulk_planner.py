@@ -7,22 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from holdfast.dataclass import replace
-from holdfast.engine import contradictions, decide, diff, ownership, risk, stand_ins
+from holdfast.engine import contradictions, decide, diff, make_before_break, ownership, risk
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
+from holdfast.engine.bulk_keys import few_of
 from holdfast.engine.claim import Claim
 from holdfast.engine.contradictions import Contested
 from holdfast.engine.draft import Draft, Wanted
-from holdfast.engine.extras import Extras
 from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.observed import BulkSighting, Sighting
 from holdfast.engine.plan import AWAITED, Held, Operation, Orphan, Risk, Verb
+from holdfast.engine.unmatched import Unmatched
 
 
 def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -> None:
     if kind.name in draft.observed.unknown:
         why = f"cannot be observed: {draft.observed.unknown[kind.name]}"
         for intent in intents:
-            draft.hold(intent, why, blocked=True)
+            draft.hold(intent, why, blocked=True, unknown=True)
         return
     seen = draft.observed.bulk[kind.name]
     found = diff.bulk(intents, seen)
@@ -30,7 +31,7 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
     for intent, keys in contradictions.without(found.present, contested):
         _keep(intent, keys, seen, draft)
     _tell_impaired(found.present, seen, draft)
-    extras = Extras(kind, found.extra, seen.unpack)
+    extras = Unmatched(kind, found.extra, seen.unpack)
     _block(intents, contested, extras, draft)
     waiting = [
         (intent.batch.scope, keys)
@@ -46,15 +47,22 @@ def plan_bulk(kind: ArtifactKind, intents: Sequence[BulkIntent], draft: Draft) -
 def _tell_impaired(
     present: Sequence[tuple[BulkIntent, Sequence[bytes]]], seen: BulkSighting, draft: Draft
 ) -> None:
-    for identity, reason in seen.impaired.items():
-        for intent, keys in present:
-            scope = intent.batch.scope
-            if identity.startswith(scope) and identity[len(scope) :] in keys:
-                draft.blocked.append(Held(intent.owner, intent.origin, reason))
+    if not seen.impaired:
+        return
+    for intent, keys in present:
+        scope = intent.batch.scope
+        here = {
+            identity[len(scope) :]: reason
+            for identity, reason in seen.impaired.items()
+            if identity.startswith(scope)
+        }
+        for key in sorted(few_of(here, keys)) if here else ():
+            named = intent.batch.artifact(key).key
+            draft.blocked.append(Held(intent.owner, intent.origin, here[key], impaired=named))
 
 
 def _block(
-    intents: Sequence[BulkIntent], contested: Contested, extras: Extras, draft: Draft
+    intents: Sequence[BulkIntent], contested: Contested, extras: Unmatched, draft: Draft
 ) -> None:
     for intent, reason in contradictions.reasons(intents, contested) if contested else ():
         draft.hold(intent, reason, blocked=True)
@@ -94,7 +102,7 @@ def _missing(
     intent: BulkIntent,
     keys: Sequence[bytes],
     seen: BulkSighting,
-    extras: Extras,
+    extras: Unmatched,
     draft: Draft,
 ) -> bool:
     """False: they wait."""
@@ -224,7 +232,7 @@ def _occupied(
     decide.ensure(Wanted(single, (intent.owner,)), kind, [*tagged, *foreign], draft)
 
 
-def _kept_by_claim(kind: ArtifactKind, extras: Extras, proof: str, draft: Draft) -> set[Key]:
+def _kept_by_claim(kind: ArtifactKind, extras: Unmatched, proof: str, draft: Draft) -> set[Key]:
     """A few tagged artifacts have a claim too, and it names owners who may be waiting. What is
     kept stays claimed."""
     kept: set[Key] = set()
@@ -242,14 +250,14 @@ def _kept_by_claim(kind: ArtifactKind, extras: Extras, proof: str, draft: Draft)
 
 
 def _orphans(
-    extras: Extras,
+    extras: Unmatched,
     seen: BulkSighting,
     waiting: Sequence[tuple[bytes, Sequence[bytes]]],
     draft: Draft,
 ) -> None:
     for batch in extras.batches():
         proof = ownership.by_tag(seen.single(batch.template, batch.keys[0]).tag)
-        stays = stand_ins.awaited(batch, waiting, draft.operations)
+        stays = make_before_break.awaited(batch, waiting, draft.operations)
         if stays:
             kept, reason = (
                 replace(batch, keys=sorted(stays)),

@@ -10,21 +10,12 @@ from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
 from holdfast.engine.claim import Claim, Provenance
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.observed import Sighting
-from holdfast.engine.plan import (
-    SET_BACK,
-    Candidate,
-    Change,
-    Conflict,
-    Operation,
-    Orphan,
-    Risk,
-    Verb,
-)
+from holdfast.engine.plan import Candidate, Change, Conflict, Operation, Orphan, Risk, Verb
 
 # As many of what others would lose as can be read; a plan's document has them all.
 _SHOWN = 10
 
-SETTING = "a setting: it always exists, and setting it is what was declared"
+_SETTING = "a setting: it always exists, and setting it is what was declared"
 RECOVER_REMEDY = "`holdfast adopt --recover`, if it was made by this installation"
 CONFLICT_REMEDY = "change the configuration to match it, remove it by hand, or leave it as it is"
 
@@ -149,7 +140,8 @@ def _settle(want: Wanted, kind: ArtifactKind, seen: Sighting, proof: str, draft:
             want.owners,
             reason=reason,
             origin=want.intent.origin,
-            proof=proof or SETTING,
+            proof=proof or _SETTING,
+            by_declaration=not proof,
             risk=level,
             risk_note=note,
             changes=differing,
@@ -186,7 +178,13 @@ def _offer(
     intent = want.intent
     differing = diff.changes(kind, intent.artifact.fields, seen.artifact.fields)
     candidate = Candidate(
-        intent.artifact, want.owners, intent.origin, seen.artifact, seen.holder, differing
+        intent.artifact,
+        want.owners,
+        intent.origin,
+        seen.artifact,
+        seen.holder,
+        differing,
+        seen.unproven,
     )
     draft.candidates.append(candidate)
     if conflict and differing:
@@ -273,7 +271,7 @@ def _release(claim: Claim, kind: ArtifactKind, seen: Sighting, proof: str, draft
                 Verb.UPDATE,
                 artifact,
                 claim.owners,
-                reason=SET_BACK,
+                reason="no longer declared: set back to what it was before",
                 origin=claim.origin,
                 proof=proof,
                 risk=level,
@@ -281,6 +279,7 @@ def _release(claim: Claim, kind: ArtifactKind, seen: Sighting, proof: str, draft
                 changes=differing,
                 observed=seen.artifact,
                 revert=True,
+                sets_back=True,
             )
         )
 

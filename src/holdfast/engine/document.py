@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
+from holdfast.engine.difference import NOT_READ, Difference, Differences, Sign
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import (
     Candidate,
     Change,
@@ -28,6 +30,8 @@ from holdfast.engine.plan import (
 FORMAT_VERSION = "1.0"
 
 Entry = dict[str, Any]
+
+_CHANGES = {Sign.ADDED: "added", Sign.REMOVED: "removed", Sign.SAME: "context"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class About:
     files: tuple[FileDigest, ...]
 
 
-def members(plan: Plan, about: About) -> Iterator[tuple[str, Any]]:
+def members(
+    plan: Plan, about: About, differences: Differences = NOT_READ
+) -> Iterator[tuple[str, Any]]:
     """The document's members in order. A value that is an iterator stands for a list."""
     yield "format_version", FORMAT_VERSION
     yield "holdfast_version", about.holdfast_version
@@ -56,9 +62,10 @@ def members(plan: Plan, about: About) -> Iterator[tuple[str, Any]]:
     yield "digest", digest(plan, about.files)
     yield "summary", summary(plan)
     yield "refusal", plan.refusal
-    yield "operations", operations(plan.operations)
+    yield "operations", operations(plan.operations, differences)
+    yield "interruptions", interruptions(plan)
     yield "orphans", orphans(plan.orphans)
-    yield "conflicts", map(conflict, plan.conflicts)
+    yield "conflicts", (conflict(one, differences) for one in plan.conflicts)
     yield "adoption_candidates", map(candidate, plan.candidates)
     yield "recoverable", recoverable(plan.recoverable)
     yield "pending", map(held, plan.pending)
@@ -97,20 +104,55 @@ def artifacts(subject: Artifact | Batch, limit: int | None = None) -> Iterator[A
         yield subject.artifact(key)
 
 
-def operations(given: Iterable[Operation]) -> Iterator[Entry]:
+def operations(given: Iterable[Operation], differences: Differences = NOT_READ) -> Iterator[Entry]:
     for each in given:
         shared = _shared(each)
         for artifact in artifacts(each.subject):
-            yield _about(artifact, {"action": each.verb.value}) | shared
+            entry = _about(artifact, {"action": each.verb.value}) | shared
+            if differences and artifact.key in differences:
+                entry["difference"] = difference(differences[artifact.key])
+            yield entry
 
 
-def operation(given: Operation, artifact: Artifact) -> Entry:
+def operation(given: Operation, artifact: Artifact, differences: Differences = NOT_READ) -> Entry:
     """One artifact of an operation."""
-    return _about(artifact, {"action": given.verb.value}) | _shared(given)
+    (entry,) = operations((replace(given, subject=artifact),), differences)
+    return entry
 
 
-def conflict(given: Conflict) -> Entry:
-    return _offered(given) | {"remedy": given.remedy}
+def interruptions(plan: Plan) -> list[Entry]:
+    """What stops while the plan is carried out, if only for a moment."""
+    found = (
+        (op.subject.key, KINDS[op.kind].interrupts(op))
+        for op in plan.changes
+        if isinstance(op.subject, Artifact)
+    )
+    return [{"artifact": name(key), "effect": effect} for key, effect in found if effect]
+
+
+def difference(given: Difference) -> Entry:
+    """What differs in the content of an artifact: for people and programs to read, and no part of
+    what makes a plan the same as another."""
+    return {
+        "note": given.note,
+        "added": given.added,
+        "removed": given.removed,
+        "hunks": [
+            {
+                "where": hunk.where,
+                "lines": [{"change": _CHANGES[sign], "text": text} for sign, text in hunk.lines],
+            }
+            for hunk in given.hunks
+        ],
+        "left_out": given.left_out,
+    }
+
+
+def conflict(given: Conflict, differences: Differences = NOT_READ) -> Entry:
+    entry = _offered(given) | {"remedy": given.remedy}
+    if given.desired.key in differences:
+        entry["difference"] = difference(differences[given.desired.key])
+    return entry
 
 
 def candidate(given: Candidate) -> Entry:
@@ -190,6 +232,10 @@ def _shared(given: Operation) -> Entry:
         "changes": changes(given.changes),
         "requires": [name(key) for key in given.requires],
         "losses": list(given.losses),
+        "along": [
+            {"artifact": name(one.key), "what": one.what, "put_back": one.put_back}
+            for one in given.along
+        ],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import ownership
+from holdfast.engine import absent_links, along, ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key, Value
 from holdfast.engine.claim import Claim
 from holdfast.engine.guard import refusal
@@ -106,9 +106,10 @@ class Draft:
         *,
         blocked: bool = False,
         losses: tuple[str, ...] = (),
+        unknown: bool = False,
     ) -> None:
         key = intent.artifact.key if isinstance(intent, Intent) else None
-        held = Held(intent.owner, intent.origin, reason, key, losses=losses)
+        held = Held(intent.owner, intent.origin, reason, key, losses=losses, unknown=unknown)
         (self.blocked if blocked else self.pending).append(held)
         if key is not None:
             self.missing[key] = reason
@@ -130,7 +131,7 @@ class Draft:
                 for orphan in self.orphans
             ]
         return Plan(
-            operations=order(operations),
+            operations=order(along.told(operations, desired, self.observed, self.missing)),
             orphans=tuple(self.orphans),
             conflicts=tuple(self.conflicts),
             candidates=tuple(self.candidates),
@@ -138,7 +139,15 @@ class Draft:
             blocked=tuple(self.blocked),
             unknown=_kinds(self.observed.unknown),
             recoverable=tuple(self.recoverable),
-            refusal=refusal(operations, desired, self.elsewhere, self.policy),
+            refusal=refusal(
+                operations,
+                desired,
+                self.elsewhere,
+                self.policy,
+                absent_links.refusal(
+                    operations, desired, self.observed, self.created, self.policy.moved
+                ),
+            ),
         )
 
     def _why_nothing_is_deleted(self) -> str:

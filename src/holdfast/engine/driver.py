@@ -1,13 +1,13 @@
-"""The contract between the pass and the drivers: observe, apply, and nothing else."""
+"""The contract between the pass and the drivers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim
+from holdfast.engine.difference import Difference
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Change, Operation, Verb
 
@@ -47,6 +47,9 @@ class Scope:
     # table, metric and writer, and no others. The kernel can't pick them out, so this reads every
     # route there is.
     destinations: frozenset[bytes] = frozenset()
+    # Identities of routes that others were at since the last look, by whoever listens to the kernel
+    # all along; None where nobody does.
+    heard: frozenset[bytes] | None = None
     # Only drivers of these kinds are asked; None: all of them.
     kinds: frozenset[str] | None = None
 
@@ -81,7 +84,7 @@ class Result:
         return bool(self.remember)
 
 
-class Driver(Protocol):
+class Driver:
     """Observes and changes one family of artifacts.
 
     observe: raises DriverError when what it saw is not complete. Never returns part of the truth.
@@ -91,11 +94,32 @@ class Driver(Protocol):
     is still the one planned for; what is already gone counts as done.
     """
 
-    @property
-    def kinds(self) -> tuple[str, ...]: ...
+    kinds: tuple[str, ...]
 
-    def observe(self, scope: Scope) -> Observed: ...
+    def observe(self, scope: Scope) -> Observed:
+        raise NotImplementedError
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
-    ) -> list[Result]: ...
+    ) -> list[Result]:
+        raise NotImplementedError
+
+    def sweep(self, key: Key) -> None:
+        """Nobody writes this object now: what an interrupted write left beside it may go, where it
+        can be reached."""
+
+    def settle(self, marks: Mapping[Key, str]) -> None:
+        """The claims on these objects are durable now: the marks on them may go."""
+
+    def content(self, seen: Artifact) -> bytes:
+        """What stands behind the fields of an object, secrets among it, where its kind is
+        `MadeOf.CONTENT`. OSError or ValueError where it is no longer what was seen."""
+        raise TypeError(f"the fields of {seen.key} hold all of it")
+
+    def difference(self, operation: Operation) -> Difference:
+        """What differs in the content of an object, where its kind has `digests`. DriverError,
+        OSError or ValueError where it cannot be told."""
+        raise TypeError(f"the fields of {operation.kind}s hold all of it")
+
+    def close(self) -> None:
+        """Whatever it holds open ends."""

@@ -47,8 +47,10 @@ def refusal(
     desired: Desired,
     elsewhere: Sequence[Claim],
     policy: Policy,
+    misnamed: str = "",
 ) -> str:
-    """Why this is not done, or must be asked for twice; empty where it need not be."""
+    """Why this is not done, or must be asked for twice; empty where it need not be. misnamed: of a
+    link whose name may be mistyped (`absent_links`)."""
     if elsewhere and any(op.verb.changes_host for op in operations):
         return stray(elsewhere)
     if policy.held_by and any(op.verb.changes_host for op in operations):
@@ -61,6 +63,8 @@ def refusal(
     doubted = doubtful(policy.doubt, policy.remedy, operations)
     if doubted:
         return doubted
+    if misnamed and not policy.held_to:
+        return misnamed
     if gone and not desired.intents and not desired.waiting:
         how = " or ".join(["deleted"] * (deletes > 0) + ["set back"] * (gone > deletes))
         return (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import ownership, reconcile
-from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.artifact import Artifact, Batch, Key, PartialLook
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.intent import BulkIntent, Desired
@@ -23,13 +23,12 @@ from holdfast.engine.order import order
 from holdfast.engine.plan import Held, Operation, Plan, Verb
 from holdfast.engine.reconcile import Claims, Host
 
-# Kinds whose drivers look at single artifacts as easily as at all of them.
-_SINGLE = frozenset({"file", "sysctl"})
-# Kinds that drivers look at as a whole; what is made of it may be about single ones all the same.
+_WHOLE = frozenset(name for name, kind in KINDS.items() if kind.partial_look is PartialLook.KIND)
 # The others are left to full passes: much hangs on a link, and a service is what its files, its
 # unit and its process are together.
-_WHOLE = frozenset({"address", "neighbour", "nft", "route", "rule"})
-ALONE = _SINGLE | _WHOLE
+ALONE = frozenset(
+    name for name, kind in KINDS.items() if kind.partial_look is not PartialLook.NOTHING
+)
 _MAKING = frozenset({Verb.CREATE, Verb.UPDATE})
 
 
@@ -56,7 +55,9 @@ def touch(keys: Iterable[Key], kinds: Iterable[str] = ()) -> Touched:
     return Touched(whole, frozenset(key for key in keys if key.kind not in whole))
 
 
-def objection(touched: Touched, ground: Ground, claims: Mapping[Key, Claim], epoch: str) -> str:
+def objection(
+    touched: Touched, ground: PassContext, claims: Mapping[Key, Claim], epoch: str
+) -> str:
     """Why a full pass has to be run instead; empty where a narrow one will do."""
     beyond = touched.all_kinds - ALONE
     if beyond:
@@ -80,7 +81,7 @@ def too_much(plan: Plan) -> str:
 
 
 @dataclass(slots=True)
-class Ground:
+class PassContext:
     """What a pass declared, saw and left, for narrow passes to stand on."""
 
     desired: Desired
@@ -111,7 +112,7 @@ class Ground:
         self._by_kind, self._by_key = dict(by_kind), dict(by_key)
 
 
-def ground(desired: Desired, plan: Plan, seen: Mapping[Key, Sequence[Sighting]]) -> Ground:
+def ground(desired: Desired, plan: Plan, seen: Mapping[Key, Sequence[Sighting]]) -> PassContext:
     """After a full pass: its plan of what is left, and what its last look saw."""
     lacking = {held.key for held in (*plan.pending, *plan.blocked)}
     lacking.update(conflict.desired.key for conflict in plan.conflicts)
@@ -123,7 +124,7 @@ def ground(desired: Desired, plan: Plan, seen: Mapping[Key, Sequence[Sighting]])
     )
     required = {key for intent in desired.intents for key in intent.requires}
     there = (key for key in required if seen.get(key) and key not in lacking)
-    return Ground(desired, plan, frozenset(there))
+    return PassContext(desired, plan, frozenset(there))
 
 
 @dataclass(slots=True)
@@ -132,7 +133,7 @@ class NarrowHost:
 
     host: Host
     ledger: Claims
-    ground: Ground
+    ground: PassContext
     touched: Touched
     epoch: str = ""
 
@@ -149,7 +150,8 @@ class NarrowHost:
             # rest would look like orphans.
             wide = Touched(touched.kinds | whole, touched.keys)
             mine = {key: claim for key, claim in claims.items() if key in wide}
-            scope = reconcile.scope(self.ground.part(wide), mine, scope.tables)
+            wider = reconcile.scope(self.ground.part(wide), mine, scope.tables)
+            scope = replace(wider, heard=scope.heard)
         seen = self.host.observe(replace(scope, kinds=kinds))
         sightings = {
             key: many

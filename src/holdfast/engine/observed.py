@@ -31,6 +31,16 @@ class Loss:
     field: str = ""  # the field whose change takes it; "": the object's end, or its making
 
 
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Something of ours that the kernel would take along with a change of ours."""
+
+    key: Key
+    what: str  # it, or what of it goes: "the leg over lan0 of route 10.0.0.0/8"
+    field: str = ""  # as that of a Loss
+    put_back: bool = True  # in the same pass, as far as what is changed lets it be there
+
+
 class BulkSighting(Protocol):
     """A bulk kind as observed: own objects as packed bytes, foreign ones only where they matter."""
 
@@ -81,6 +91,8 @@ class Observed:
     standing: Set[Key] = frozenset()
     # What others would lose if what is declared came about, by the artifact that is changed for it.
     losses: Mapping[Key, Sequence[Loss]] = field(default_factory=dict)
+    along: Mapping[Key, Sequence[Along]] = field(default_factory=dict)  # what of ours would go, too
+    links: Set[str] = frozenset()  # the names of all there are, whoever has made them
 
     def why_unknown(self, key: Key) -> str:
         """Empty where it was looked for and could be read, or is not there."""

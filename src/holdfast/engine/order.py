@@ -43,13 +43,21 @@ def depths(requires: Mapping[Key, Sequence[Key]]) -> dict[Key, int]:
 
 
 def order(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """Creates and updates along the dependencies, then deletes against them, then the rest."""
+    """Creates and updates along the dependencies, then deletes against them, then the rest.
+
+    The other way round for what makes way: break before make, as no two can hold one port.
+    """
     depth = depths(
         {op.subject.key: op.requires for op in operations if isinstance(op.subject, Artifact)}
     )
 
     def position(op: Operation) -> tuple[int, int, str, int]:
         level = depth[op.subject.key] if isinstance(op.subject, Artifact) else 0
+        others = KINDS[op.kind].makes_way_for
+        if others and op.verb is Verb.DELETE:
+            return 0, min(map(rank, others)), "", level  # no kind's name comes before that
+        if others and op.verb in _MAKE:
+            return 1, 1, op.kind, level  # after all deletes
         if op.verb in _MAKE:
             return 0, rank(op.kind), op.kind, level
         if op.verb is Verb.DELETE:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Batch, Key, Value
+from holdfast.engine.observed import Along
 
 
 class Verb(StrEnum):
@@ -35,7 +36,6 @@ _PAST = {
 }
 
 AWAITED = "kept: what shall take its place waits"
-SET_BACK = "no longer declared: set back to what it was before"
 
 
 class Risk(StrEnum):
@@ -54,6 +54,10 @@ class Change:
     after: Value
 
 
+Changes = tuple[Change, ...]
+Cost = tuple[Risk, str]  # how likely somebody is to notice, and what
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     verb: Verb
@@ -69,9 +73,13 @@ class Operation:
     # Update, replace, delete: what is there now; of a batch, a batch with the same keys.
     observed: Artifact | Batch | None = None
     nonce: str = ""  # create: the mark by which a pending claim finds its object again
+    # Settings: no claim proves that it is ours to set; that it is declared is the right to do so.
+    by_declaration: bool = False
     revert: bool = False  # settings: the claim on it asks for it to be set back some day
+    sets_back: bool = False  # settings: nothing declares it any more, and that day has come
     # What others lose by it, each with its holder. More than that it must not take.
     losses: tuple[str, ...] = ()
+    along: tuple[Along, ...] = ()  # what of ours the kernel takes with it
 
     @property
     def kind(self) -> str:
@@ -84,7 +92,7 @@ class Operation:
     @property
     def cleans_up(self) -> bool:
         """Does it take something away, if only a value?"""
-        return self.verb is Verb.DELETE or self.reason == SET_BACK
+        return self.verb is Verb.DELETE or self.sets_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,7 @@ class Candidate:
     observed: Artifact
     holder: str
     changes: tuple[Change, ...]  # empty: it can be adopted as it is
+    unproven: bool = False  # it carries our tag where that is no proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +151,9 @@ class Held:
     key: Key | None = None
     required: bool = False  # declared so: without it no pass has converged
     losses: tuple[str, ...] = ()  # what others would lose, which is why it is blocked
+    impaired: Key | None = None  # ours and as declared, but others are in its way
+    unknown: bool = False  # it could not be observed, which is why it is blocked
+    fault: bool = False  # what it asks for cannot be told for a fault of Holdfast's
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ def plan(desired: Desired, observed: Observed, claims: Mapping[Key, Claim], poli
         observed = unrecovered.without_tags(observed)
     draft = Draft(observed, claims, policy, desired.waiting, elsewhere, marked)
     draft.pending.extend(
-        Held(w.owner, w.origin, w.reason, required=w.required) for w in desired.waiting
+        Held(one.owner, one.origin, one.reason, required=one.required, fault=one.fault)
+        for one in desired.waiting
     )
     wanted = _merge(desired.intents, draft)
     for key in _dependency_order(wanted):
@@ -137,7 +138,7 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
     want = _with_waiting_owners(want, draft)
     unknown = draft.observed.why_unknown(key)
     if unknown:
-        draft.hold(intent, f"cannot be observed: {unknown}", blocked=True)
+        draft.hold(intent, f"cannot be observed: {unknown}", blocked=True, unknown=True)
         return
     sightings = draft.observed.sightings.get(key, ())
     if intent.action is Action.OBSERVE:

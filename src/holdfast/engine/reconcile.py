@@ -2,7 +2,9 @@
 
 A pass goes in rounds. Each round writes the claims it is about to make good, applies its plan
 stage by stage, and observes anew; what the kernel did on the side (secondary addresses gone with
-their primary, routes gone with an address) shows up there and is repaired in the next round.
+their primary, routes gone with an address) shows up there and is repaired in the next round. What
+resources depend on may have changed by it as well (the address of a link that a DHCP scope is made
+for): what is declared is asked for again, so that what was made of it is made anew.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import decide, diff, order, ownership, record, stand_ins, unrecovered
+from holdfast.engine import decide, diff, make_before_break, order, ownership, record, unrecovered
 from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Coming, Failure, Result, Scope
@@ -81,11 +83,23 @@ class Report:
 
     @property
     def converged(self) -> bool:
-        """Everything that can be there was seen there. Pending resources wait for others, which
-        only prevents this where what they wait for is declared to be required."""
+        """Everything that can be there was seen there, and what was to go is gone. Pending
+        resources wait for others, which only prevents this where what they wait for is declared to
+        be required."""
         left = self.after
         required = any(held.required for held in left.pending)
-        return not (left.changes or left.conflicts or left.blocked or left.unknown or required)
+        open_ = left.changes or left.conflicts or left.blocked or left.unknown or required
+        return not (open_ or self.undeleted)
+
+    @property
+    def undeleted(self) -> frozenset[Key]:
+        """What was to be deleted and was not, and is kept now. An orphan that is kept as planned is
+        none of them."""
+        failed = (failure.key for op, failure in self.failures if op.verb is Verb.DELETE)
+        kept = (one.subject for one in self.after.orphans if not one.removed)
+        return frozenset(failed).intersection(
+            subject.key for subject in kept if isinstance(subject, Artifact)
+        )
 
     @property
     def nothing_left(self) -> bool:
@@ -104,11 +118,18 @@ class Pass:
     policy: Policy
     generation: int = 0
     progress: Callable[[int, int], None] = lambda _done, _total: None
+    # Told what became of the operations of each stage, as soon as that is known.
+    told: Callable[[Sequence[Result]], None] = lambda _results: None
     nonce: Callable[[], str] = lambda: ""
     # Which of the changes are made now: some may have to wait, for a reason of the caller's.
     ready: Callable[[Sequence[Operation]], Sequence[Operation]] = lambda changes: changes
+    # Identities of routes that others were at since the last look; None where nobody listens.
+    heard: frozenset[bytes] | None = None
     # Told what is there and what is to be done about it, before the first change.
     ahead: Callable[[Mapping[Key, Claim], Observed, Plan], None] = lambda *_seen: None
+    # What is declared by what is known now: facts may come of what was just changed. The very same
+    # where nothing changed.
+    relearn: Callable[[Desired], Desired] = lambda desired: desired
     # By the last look, but for the many: those are too large to be kept.
     sightings: Mapping[Key, Sequence[Sighting]] = field(default_factory=dict)
     _results: list[Result] = field(default_factory=list)
@@ -129,6 +150,7 @@ class Pass:
             rounds += 1
             self._remember_tables(current)
             done = self._apply(changes, claims, current)
+            self.desired = self.relearn(self.desired)
             claims, observed, current = self._look()
             claims = self._record(current, observed, claims)
             changes = self.ready(_approved(current, first)) if done else ()
@@ -136,7 +158,8 @@ class Pass:
 
     def _look(self) -> tuple[dict[Key, Claim], Observed, Plan]:
         claims = self.ledger.claims()
-        observed = self.host.observe(scope(self.desired, claims, self.ledger.tables()))
+        wanted = scope(self.desired, claims, self.ledger.tables())
+        observed = self.host.observe(replace(wanted, heard=self.heard))
         self.sightings = observed.sightings
         return claims, observed, plan(self.desired, observed, claims, self.policy)
 
@@ -169,7 +192,7 @@ class Pass:
         failed: set[Key] = set()
         done = 0
         for stage in order.stages(changes):
-            going, kept = stand_ins.spare(stage, current.operations, self._results)
+            going, kept = make_before_break.spare(stage, current.operations, self._results)
             tried = [op for op in going if _key(op) not in held] if held else going
             ready = [op for op in tried if not failed.intersection(op.requires)]
             results = self.host.apply(ready, advance) if ready else []
@@ -183,6 +206,7 @@ class Pass:
                 if isinstance(result.operation.subject, Artifact) and not result.ok:
                     failed.add(result.operation.subject.key)
             self._results += results
+            self.told(results)
         return done
 
     def _held_back(

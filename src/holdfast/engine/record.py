@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from holdfast.dataclass import replace
+from holdfast.dataclass import dataclass, replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key
 from holdfast.engine.claim import Claim, ClaimState, Lasting, Provenance
-from holdfast.engine.decide import SETTING
 from holdfast.engine.driver import Result
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
@@ -50,7 +49,7 @@ def _ahead(
     operation: Operation, subject: Artifact, known: Claim | None, generation: int, epoch: str
 ) -> Claim | None:
     kind = KINDS[subject.key.kind]
-    is_setting = operation.proof == SETTING
+    is_setting = operation.by_declaration
     # A setting has that proof only where its claim proves nothing: it is of another boot, or of
     # another NIC of the same name, and so are the values it remembers.
     if known is not None and not is_setting:
@@ -104,7 +103,7 @@ def needs_claim(operation: Operation, known: Claim | None, lasting: Lasting) -> 
     stays = kind.survives_reboot and not subject.key.name.startswith(_PASSING)
     if lasting is Lasting.THIS_BOOT and not stays:
         return False
-    if operation.proof == SETTING:
+    if operation.by_declaration:
         return operation.revert and known is None
     return operation.verb in (Verb.CREATE, Verb.REPLACE)
 
@@ -120,25 +119,28 @@ def settle(
     """The claims that what was just observed makes good, and those it makes void.
 
     `plan` is the plan made from that observation, so whatever it keeps is there as declared.
-    Nothing is written for what did not change.
+    Nothing is written for what did not change, and nothing about what could not be observed.
+
+    | claim    | the plan says     | is there | then |
+    |----------|-------------------|----------|------|
+    | any      | forget            |          | void |
+    | any      | keep, or a change | yes      | owned, as it was seen |
+    | owned    | anything else     |          | as it is |
+    | pending  | anything else     | yes      | owned, as it was seen |
+    | pending  | anything else     | changed since this pass made it | owned, as it was claimed |
+    | pending  | anything else     | no       | void: the create did not happen |
+    | deleting | delete            | yes      | as it is: the delete is still to be done |
+    | deleting | nothing           | yes      | owned, as it was seen: its cleanup rule keeps it |
+    | deleting | anything else     | no       | void: the delete did happen |
     """
-    made = {
-        result.operation.subject.key
-        for result in results
-        if result.ok
-        and isinstance(result.operation.subject, Artifact)
-        and result.operation.verb in (Verb.CREATE, Verb.REPLACE)
-    }
+    elsewhere = {claim.key for claim in ownership.elsewhere(claims.values(), epoch)}
     put = _remembered(results, claims, generation, epoch)
     remove: set[Key] = set()
     leaving: set[Key] = set()
-    elsewhere = {claim.key for claim in ownership.elsewhere(claims.values(), epoch)}
     for operation in plan.operations:
-        if not isinstance(operation.subject, Artifact):
+        if not isinstance(operation.subject, Artifact) or operation.subject.key in elsewhere:
             continue
         key = operation.subject.key
-        if key in elsewhere:
-            continue
         if operation.verb is Verb.FORGET:
             remove.add(key)
             put.pop(key, None)
@@ -148,29 +150,69 @@ def settle(
             claim = _good(operation, key, claims.get(key), observed, generation, epoch)
             if claim is not None and claim != claims.get(key):
                 put[key] = claim
+    made = _made(results)
     for key, claim in claims.items():
+        if claim.state is ClaimState.OWNED or key in put or key in remove or key in elsewhere:
+            continue
         kind = KINDS[key.kind]
-        if key in put or key in remove or observed.why_unknown(key) or kind.bulk:
-            continue
-        if key in elsewhere:
-            continue
-        if claim.state is ClaimState.OWNED:
+        if kind.bulk or observed.why_unknown(key):
             continue
         ours, foreign = ownership.split(kind, observed.sightings.get(key, ()), claim, epoch)
-        proven: Sequence[Sighting] = [sighting for sighting, _ in ours]
-        if not proven and key in made:
-            proven = [one for one in foreign if one.unproven] or _untagged(kind, foreign)
-        if not proven and key in made and kind.nonce_field and foreign:
-            # Made exclusively a moment ago, and changed by somebody since: a claim holds on that.
-            put[key] = replace(claim, state=ClaimState.OWNED, nonce="")
-        elif not proven:
-            remove.add(key)  # the create did not happen, or the delete did
-        elif claim.state is ClaimState.PENDING or key not in leaving:
-            # What nothing declares any more, and its kind's cleanup rule keeps, has no operation.
-            fields = claimed_fields(kind, proven[0].artifact.fields)
-            nonce = "" if kind.nonce_field else claim.nonce
-            put[key] = replace(claim, state=ClaimState.OWNED, fields=fields, nonce=nonce)
+        proven = [sighting for sighting, _ in ours]
+        there = _There(kind, proven, foreign if key in made else ())
+        if claim.state is ClaimState.PENDING:
+            settled = _settle_pending(claim, there)
+        else:
+            settled = _settle_deleting(claim, there, leaves=key in leaving)
+        if settled is None:
+            remove.add(key)
+        elif settled != claim:
+            put[key] = settled
     return list(put.values()), sorted(remove)
+
+
+def _made(results: Iterable[Result]) -> set[Key]:
+    """What exclusive creates of this pass have made."""
+    return {
+        result.operation.subject.key
+        for result in results
+        if result.ok
+        and isinstance(result.operation.subject, Artifact)
+        and result.operation.verb in (Verb.CREATE, Verb.REPLACE)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What is in the place of a claim that was written ahead."""
+
+    kind: ArtifactKind
+    proven: Sequence[Sighting]
+    made: Sequence[Sighting]  # carries no proof, and this pass has just made it exclusively
+
+    @property
+    def found(self) -> Sequence[Sighting]:
+        if self.proven:
+            return self.proven
+        return [one for one in self.made if one.unproven] or _untagged(self.kind, self.made)
+
+
+def _settle_pending(claim: Claim, there: _There) -> Claim | None:
+    """None: it is void."""
+    found = there.found
+    if found:
+        fields = claimed_fields(there.kind, found[0].artifact.fields)
+        nonce = "" if there.kind.nonce_field else claim.nonce
+        return replace(claim, state=ClaimState.OWNED, fields=fields, nonce=nonce)
+    if there.made and there.kind.nonce_field:
+        # Made exclusively a moment ago, and changed by somebody since: a claim holds on that.
+        return replace(claim, state=ClaimState.OWNED, nonce="")
+    return None
+
+
+def _settle_deleting(claim: Claim, there: _There, *, leaves: bool) -> Claim | None:
+    """None: it is void. What does not leave is owned, as what was about to be made."""
+    return claim if leaves and there.found else _settle_pending(claim, there)
 
 
 def _remembered(
@@ -215,7 +257,7 @@ def _good(
     """The claim on something seen to be ours; None where nothing proves that it is."""
     kind = KINDS[key.kind]
     ours, foreign = ownership.split(kind, observed.sightings.get(key, ()), known, epoch)
-    is_setting = operation.proof == SETTING
+    is_setting = operation.by_declaration
     if not ours and not (known is not None and is_setting and foreign):
         return None
     seen = ours[0][0] if ours else foreign[0]

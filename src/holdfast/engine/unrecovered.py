@@ -14,12 +14,10 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim
-from holdfast.engine.extras import Extras
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Marked
-
-NOT_IN_THIS_LEDGER = "the mark of a Holdfast, and nothing in this ledger says that it was this one"
+from holdfast.engine.unmatched import Unmatched
 
 
 def marked(observed: Observed, claims: Mapping[Key, Claim], epoch: str) -> tuple[Marked, ...]:
@@ -56,7 +54,7 @@ def _untagged(sighting: Sighting) -> Sighting:
 
 
 def _holder(tag: str) -> str:
-    return f"{tag}: {NOT_IN_THIS_LEDGER}"
+    return f"{tag}: the mark of a Holdfast, and nothing in this ledger says that it was this one"
 
 
 def _singles(observed: Observed, claims: Mapping[Key, Claim], epoch: str) -> Iterator[Marked]:
@@ -71,7 +69,7 @@ def _singles(observed: Observed, claims: Mapping[Key, Claim], epoch: str) -> Ite
 def _batches(observed: Observed, claims: Mapping[Key, Claim]) -> Iterator[Marked]:
     for name, seen in observed.bulk.items():
         kind = KINDS[name]
-        left = Extras(kind, seen.own, seen.unpack)
+        left = Unmatched(kind, seen.own, seen.unpack)
         for key, claim in claims.items():
             if key.kind == name:
                 left.take(*kind.packing.identify(claim.fields))

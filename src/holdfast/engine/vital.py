@@ -35,11 +35,6 @@ def named(artifact: Artifact) -> str:
     return KINDS[artifact.key.kind].vital(artifact)
 
 
-def of(operation: Operation) -> str:
-    """What the router is without while this is not carried out; empty for most."""
-    return next(map(named, _weighed(operation)), "")
-
-
 def _addresses(artifacts: Iterable[Artifact]) -> Iterator[object]:
     return (one.fields["address"] for one in artifacts if "address" in one.fields)
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Result, Scope
-from holdfast.engine.kinds.block import BLOCK
+from holdfast.engine.kinds.block import BLOCK, parts
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host import one_by_one, rooted
-from holdfast.paths import Paths
+from holdfast.host import rooted, steps
+from holdfast.host.contents import InFiles, unchanged
 
 # What a file that held nothing before is made with; one that is there keeps its own.
 _NEW_MODE = 0o644
@@ -34,11 +34,8 @@ class _Split:
         return before + begin + content + end + self.after
 
 
-class BlockDriver:
-    kinds: tuple[str, ...] = (BLOCK.name,)
-
-    def __init__(self, paths: Paths) -> None:
-        self._root = paths.root
+class BlockDriver(InFiles):
+    kinds = (BLOCK.name,)
 
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == BLOCK.name}
@@ -52,7 +49,7 @@ class BlockDriver:
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
-                unknown[key] = f"{key}: could not be read: {one_by_one.words(error)}"
+                unknown[key] = f"{key}: could not be read: {steps.words(error)}"
                 continue
             if found.block is not None:
                 digest = hashlib.sha256(found.block).hexdigest()
@@ -63,7 +60,15 @@ class BlockDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        return one_by_one.carry_out(operations, progress, self._carry_out)
+        return steps.carry_out(operations, progress, self._carry_out)
+
+    def content(self, seen: Artifact) -> bytes:
+        path, name = parts(seen.key)
+        with rooted.parent(self._root, path) as (folder, file):
+            content = _split(rooted.read(folder, file), name).block
+        if content is None:
+            raise ValueError(f"there is no block {name} in it")
+        return unchanged(seen, content, hashlib.sha256(content).hexdigest())
 
     def _carry_out(self, operation: Operation, subject: Artifact) -> None:
         path, name = parts(subject.key)
@@ -110,19 +115,6 @@ def _look(folder: int, file: str, name: str) -> tuple[rooted.Seen, _Split]:
     if seen is None:
         raise FileNotFoundError
     return seen, _split(rooted.read(folder, file), name)
-
-
-def parts(key: Key) -> tuple[str, str]:
-    path, _, name = key.name.rpartition(" ")
-    return path, name
-
-
-def block(content: bytes, name: str) -> bytes:
-    """What stands in a block of a file; ValueError where there is none."""
-    found = _split(content, name).block
-    if found is None:
-        raise ValueError(f"there is no block {name} in it")
-    return found
 
 
 def _marks(name: str) -> tuple[bytes, bytes]:

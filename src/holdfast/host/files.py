@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.file import FILE, digest
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host import file_checks, one_by_one, rooted
-from holdfast.host.one_by_one import words
-from holdfast.paths import Paths
+from holdfast.host import file_checks, rooted, steps
+from holdfast.host.contents import InFiles
+from holdfast.host.steps import words
 
 
-class FileDriver:
-    kinds: tuple[str, ...] = (FILE.name,)
-
-    def __init__(self, paths: Paths) -> None:
-        self._root = paths.root
+class FileDriver(InFiles):
+    kinds = (FILE.name,)
 
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == FILE.name}
@@ -41,16 +37,7 @@ class FileDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        return one_by_one.carry_out(operations, progress, self._step)
-
-    def sweep(self, places: Iterable[str]) -> None:
-        """Removes what interrupted writes of these files left behind, where it can be reached."""
-        for place in places:
-            with (
-                suppress(OSError, ValueError),
-                rooted.parent(self._root, place) as (folder, name),
-            ):
-                rooted.sweep(folder, name)
+        return steps.carry_out(operations, progress, self._step)
 
     def _step(self, operation: Operation, subject: Artifact) -> None:
         observed = operation.observed if isinstance(operation.observed, Artifact) else None

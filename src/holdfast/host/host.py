@@ -6,27 +6,29 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Sequence
 
-from holdfast.engine.artifact import Key
+from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
+from holdfast.engine.difference import Differences
 from holdfast.engine.driver import Driver, Result, Scope
-from holdfast.engine.observed import BulkSighting, Loss, Observed, Sighting
+from holdfast.engine.observed import Along, BulkSighting, Loss, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
-from holdfast.host import blocks, hostname
 from holdfast.host.blocks import BlockDriver
 from holdfast.host.facts import clock
 from holdfast.host.files import FileDriver
 from holdfast.host.hostname import HostnameDriver
-from holdfast.host.netlink.addresses import AddressDriver
-from holdfast.host.netlink.disabled_ipv6 import DisabledIPv6
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.addresses.disabled_ipv6 import DisabledIPv6
+from holdfast.host.netlink.addresses.driver import AddressDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.neighbours import NeighbourDriver
-from holdfast.host.netlink.routes import RouteDriver
+from holdfast.host.netlink.routes.driver import RouteDriver
 from holdfast.host.netlink.rules import RuleDriver
 from holdfast.host.netlink.socket import NetlinkSocket
-from holdfast.host.nft import NftDriver
+from holdfast.host.nft.driver import NftDriver
+from holdfast.host.nft.nft_written import WrittenTables
 from holdfast.host.services.driver import ServiceDriver
 from holdfast.host.services.dropins import DropinDriver
+from holdfast.host.services.foreign import ForeignUnitDriver
 from holdfast.host.sysctl import SysctlDriver
 from holdfast.host.wireguard import WireGuardDriver
 from holdfast.paths import Paths
@@ -51,26 +53,21 @@ class LinuxHost:
         that may go with a change, as it is put back afterwards."""
         self.epoch = read_epoch()
         self._sock = sock or NetlinkSocket()
-        self._nft = NftDriver(self.epoch)
-        self._links = LinkDriver(self._sock, tag, recorded)
-        self._files = FileDriver(paths)
-        self._dropins = DropinDriver(paths)
-        self._services = ServiceDriver(paths)
-        self._wireguard = WireGuardDriver(self._sock, self.epoch)
         drivers: list[Driver] = [
-            self._links,
-            self._wireguard,
+            LinkDriver(self._sock, tag, recorded),
+            WireGuardDriver(self._sock, self.epoch),
             SysctlDriver(lost=DisabledIPv6(self._sock, tag).lost),
             HostnameDriver(paths),
-            self._files,
+            FileDriver(paths),
             BlockDriver(paths),
             AddressDriver(self._sock, tag, former, recorded),
             NeighbourDriver(self._sock, tag, former),
             RouteDriver(self._sock, tag, former),
             RuleDriver(self._sock, tag, former),
-            self._dropins,
-            self._services,
-            self._nft,
+            DropinDriver(paths),
+            ForeignUnitDriver(paths),
+            ServiceDriver(paths),
+            NftDriver(self.epoch, WrittenTables(paths)),
         ]
         self._drivers = {kind: driver for driver in drivers for kind in driver.kinds}
 
@@ -78,10 +75,8 @@ class LinuxHost:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._nft.close()
-        self._wireguard.close()
-        self._dropins.close()
-        self._services.close()
+        for driver in self._drivers.values():
+            driver.close()
         self._sock.close()
 
     @property
@@ -94,6 +89,8 @@ class LinuxHost:
         bulk: dict[str, BulkSighting] = {}
         unknown: dict[str | Key, str] = {}
         losses: dict[Key, Sequence[Loss]] = {}
+        along: dict[Key, Sequence[Along]] = {}
+        links: frozenset[str] = frozenset()
         for driver in dict.fromkeys(self._drivers.values()):
             if scope.kinds is not None and scope.kinds.isdisjoint(driver.kinds):
                 continue
@@ -106,35 +103,35 @@ class LinuxHost:
             bulk.update(seen.bulk)
             unknown.update(seen.unknown)
             losses.update(seen.losses)
-        return Observed(sightings, bulk, unknown, losses=losses)
+            along.update(seen.along)
+            links |= seen.links
+        return Observed(sightings, bulk, unknown, losses=losses, along=along, links=links)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
         return self._drivers[operations[0].kind].apply(operations, progress)
 
+    def differences(self, operations: Iterable[Operation], *, full: bool = False) -> Differences:
+        """What differs in the content of what changes, read now. full: all of it; else its first
+        lines, and of what comes or goes as a whole how much it is."""
+        from holdfast.host import differences  # few passes are looked at by anybody
+
+        return differences.read(self._drivers, operations, full=full)
+
+    def content(self, seen: Artifact) -> bytes:
+        return self._drivers[seen.key.kind].content(seen)
+
     def sweep(self, claims: Iterable[Claim]) -> None:
-        claims = list(claims)
-        self._services.sweep(claim.key.name for claim in claims if claim.key.kind == "service")
-        self._dropins.sweep(claim.key for claim in claims if claim.key.kind == "dropin")
-        self._files.sweep(place for claim in claims if (place := _file_of(claim.key)))
+        for claim in claims:
+            self._drivers[claim.key.kind].sweep(claim.key)
 
     def settle(self, claims: Iterable[Claim]) -> None:
-        marks = {claim.key.name: claim.nonce for claim in claims if claim.key.kind == "link"}
-        if marks:
-            self._links.settle(marks)
-
-
-def _file_of(key: Key) -> str:
-    """The file that an artifact stands in, if it does."""
-    match key.kind:
-        case "file":
-            return key.name
-        case "block":
-            return blocks.parts(key)[0]
-        case "hostname":
-            return hostname.PLACE
-    return ""
+        marks: dict[str, dict[Key, str]] = {}
+        for claim in claims:
+            marks.setdefault(claim.key.kind, {})[claim.key] = claim.nonce
+        for kind, marked in marks.items():
+            self._drivers[kind].settle(marked)
 
 
 def read_epoch() -> str:

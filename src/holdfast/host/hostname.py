@@ -8,22 +8,17 @@ from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.driver import Result, Scope
-from holdfast.engine.kinds.hostname import HOSTNAME, hostname
+from holdfast.engine.kinds.hostname import HOSTNAME, PLACE, hostname
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import one_by_one, rooted
-from holdfast.host.one_by_one import words
-from holdfast.paths import Paths
-
-PLACE = "/etc/hostname"
+from holdfast.host import rooted, steps
+from holdfast.host.contents import InFiles
+from holdfast.host.steps import words
 
 
-class HostnameDriver:
-    kinds: tuple[str, ...] = (HOSTNAME.name,)
-
-    def __init__(self, paths: Paths) -> None:
-        self._root = paths.root
+class HostnameDriver(InFiles):
+    kinds = (HOSTNAME.name,)
 
     def observe(self, scope: Scope) -> Observed:
         if not any(key.kind == HOSTNAME.name for key in (*scope.keys, *scope.claims)):
@@ -37,7 +32,7 @@ class HostnameDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        return one_by_one.carry_out(operations, progress, self._step)
+        return steps.carry_out(operations, progress, self._step)
 
     def _seen(self) -> str:
         """The name, in a form that equals no name where the next boot would bring another."""

@@ -6,13 +6,16 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from holdfast.characters import escaped
 from holdfast.dataclass import dataclass
-from holdfast.errors import DriverError
-from holdfast.host import process
+from holdfast.engine.event_kinds import EventKind
+from holdfast.errors import DriverError, Refused
+from holdfast.host import confined_program, process
 from holdfast.paths import Paths
+from holdfast.resources import registry
 from holdfast.resources.resource import Resource
 from holdfast.resources.router import Router
 from holdfast.resources.system.log_sink import FACILITIES, LEVELS, LogSink, Syslog
@@ -34,7 +37,7 @@ class Event(Protocol):
     """What happened, as the ledger keeps it."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> EventKind: ...
     @property
     def subject(self) -> str: ...
     @property
@@ -45,19 +48,29 @@ class Event(Protocol):
     def data(self) -> Mapping[str, Any]: ...
 
 
-def forward(paths: Paths, router: Router, command: str, events: Sequence[Event]) -> Iterator[str]:
+def forward(
+    paths: Paths,
+    router: Router,
+    command: str,
+    events: Sequence[Event],
+    ran: Callable[[str, str], None] = lambda _sink, _why: None,
+) -> Iterator[str]:
     """Hands events on to the sinks a configuration declares; yields what went wrong."""
-    sinks = [resource for resource in router.resources if resource.kind == "LogSink"]
-    return deliver(paths, sinks, router.name, command, [_message(event) for event in events])
+    sinks = registry.having(router.resources, lambda kind: kind.receives_events)
+    return deliver(paths, sinks, router.name, command, [_message(event) for event in events], ran)
 
 
 def _message(event: Event) -> Message:
     return Message(
-        "error" if event.kind.endswith("-failed") else "info",
+        _level(event.kind),
         f"{event.kind} {event.subject}: {event.message}",
         ", ".join(event.data.get("owners", ())),
         {"kind": event.kind, "generation": event.generation, **event.data},
     )
+
+
+def _level(kind: EventKind) -> str:
+    return "error" if kind.failure else "warning" if kind.warning else "info"
 
 
 def deliver(
@@ -66,8 +79,11 @@ def deliver(
     router: str,
     command: str,
     messages: Sequence[Message],
+    ran: Callable[[str, str], None] = lambda _sink, _why: None,
 ) -> Iterator[str]:
-    """Sends messages to every enabled sink; yields what went wrong, which stops nothing."""
+    """Sends messages to every enabled sink; yields what went wrong, which stops nothing.
+
+    ran: told of each sink that something was sent to, and what was wrong, if anything."""
     for resource in sinks:
         spec: LogSink = resource.spec
         wanted = [
@@ -83,9 +99,12 @@ def deliver(
                     _run(paths, spec.plugin.path, spec.plugin.timeout, router, command, message)
             else:
                 _send(paths, spec.syslog or Syslog(), wanted)
-        except (OSError, DriverError) as error:
+            ran(resource.id, "")
+        except (OSError, DriverError, Refused) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             events = "1 event was" if len(wanted) == 1 else f"{len(wanted)} events were"
+            if not isinstance(error, Refused):
+                ran(resource.id, str(why))
             yield f"{resource.id}: {events} not delivered: {why}"
 
 
@@ -105,12 +124,16 @@ def _run(
     environment = {f"HOLDFAST_LOG_{name}": value for name, value in about.items()}
     # The programs written for routerd look for these.
     environment |= {f"ROUTERD_LOG_{name}": value for name, value in about.items()}
-    ended = process.run(
-        [str(paths.under(path))],
-        given=json.dumps(line) + "\n",
-        timeout=timeout,
-        environment=environment,
-    )
+    # As a plugin is: it is told what it needs to know, and nothing that it starts outlives it.
+    environment["LC_ALL"] = "C.UTF-8"
+    with confined_program.command(paths.under(path), timeout, environment) as started:
+        ended = process.run(
+            started.argv,
+            given=json.dumps(line) + "\n",
+            timeout=timeout,
+            keep=started.descriptors,
+            name=path,
+        )
     if ended.status:
         raise DriverError(f"{path}: {ended.said}")
 
@@ -152,7 +175,7 @@ def _open(family: int, kind: int, place: Any) -> socket.socket:
 def _line(sink: Syslog, message: Message) -> bytes:
     """RFC 3164 to the local syslog, whose socket knows host and time; RFC 5424 over the network."""
     priority = FACILITIES.index(sink.facility) * 8 + _SEVERITIES[message.level]
-    text = " ".join(message.text.split())
+    text = escaped(" ".join(message.text.split()))
     pid = os.getpid()
     if sink.network in ("tcp", "udp"):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

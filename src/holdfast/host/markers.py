@@ -19,11 +19,11 @@ from holdfast.engine.kinds import dropin
 from holdfast.engine.kinds.block import BLOCK
 from holdfast.engine.kinds.file import FILE
 from holdfast.engine.kinds.service import PREFIX, SERVICE
+from holdfast.engine.kinds.unit import FOLDER
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Marked
 from holdfast.host import rooted
 from holdfast.host.host import LinuxHost
-from holdfast.host.services import unit_file
 from holdfast.host.services.folder import Folder
 from holdfast.paths import Paths
 
@@ -61,7 +61,7 @@ def _names(root: Path) -> Iterator[Key]:
             yield dropin.dropin(path, b"", unit).key
     units = (
         name.removeprefix(PREFIX).removesuffix(".service")
-        for name in _listed(root, unit_file.FOLDER)
+        for name in _listed(root, FOLDER)
         if name.startswith(PREFIX) and name.endswith(".service")
     )
     for name in sorted({*units, *Folder(root).names()}):

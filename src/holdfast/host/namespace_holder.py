@@ -7,6 +7,9 @@ Never below `--root`: it is there for installations of other roots to see. Whoev
 namespace holds a shared lock on its file, a daemon for as long as it runs, so that nobody takes the
 namespace from under it. The kernel gives inodes to new namespaces again: the file says which one
 it means by the epoch, and what is left of a namespace that is gone counts for nothing.
+
+Where the file was lost, those who are at work there have the namespace all the same
+(`namespace_presence.py`), and write the file anew.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.dataclass import asdict, dataclass
+from holdfast.host import namespace_presence
 
 FOLDER = Path("/run/holdfast/namespaces")
 _LOCK = ".lock"
@@ -34,7 +38,7 @@ class Holder:
     place: str  # device and inode of the root: a path means another folder in a container
     epoch: str  # boot and network namespace
     tag: int
-    since: float  # seconds since 1970
+    since: float  # seconds since 1970; 0 where that was lost
 
 
 class Unguarded(Exception):  # noqa: N818 (not an error where /run is not ours to write)
@@ -64,11 +68,18 @@ def read(epoch: str) -> Holder | None:
         raise _unguarded(error) from error
 
 
+def at_work(me: Holder) -> Holder | None:
+    """An installation of another root that works in the namespace, whatever became of its file."""
+    found = namespace_presence.others(me.place)
+    return Holder("", found.root, found.place, me.epoch, 0, 0.0) if found is not None else None
+
+
 class Hold:
     """The hold of one process on its namespace, given up when it ends."""
 
     def __init__(self) -> None:
         self._descriptor: int | None = None
+        self._presence: int | None = None
 
     def take(self, holder: Holder, *, from_others: bool = False) -> Holder:
         """Who has it afterwards: somebody else of another root keeps it, unless it is taken
@@ -77,6 +88,11 @@ class Hold:
             with _folder(create=True) as folder, _locked(folder):
                 name = _name()
                 there = _entry(folder, name, holder.epoch)
+                lost = at_work(holder) if there is None or from_others else None
+                if lost is not None and from_others:
+                    raise Busy
+                if lost is not None:
+                    return lost
                 others = there is not None and not same_root(there, holder)
                 if there is not None and others and not from_others:
                     return there
@@ -86,8 +102,10 @@ class Hold:
                     _put(folder, name, holder)
                     there = holder
                 self._keep(folder, name)
+                self._announce(holder)
                 return there
         except OSError as error:
+            self._announce(holder)
             raise _unguarded(error) from error
 
     def release(self, holder: Holder) -> None:
@@ -99,6 +117,16 @@ class Hold:
                 os.unlink(_name(), dir_fd=folder)
 
     def close(self) -> None:
+        self._unlock()
+        if self._presence is not None:
+            os.close(self._presence)
+            self._presence = None
+
+    def _announce(self, holder: Holder) -> None:
+        if self._presence is None:
+            self._presence = namespace_presence.announce(holder.root, holder.place)
+
+    def _unlock(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -109,7 +137,7 @@ class Hold:
             kept = os.fstat(self._descriptor)
             if (kept.st_dev, kept.st_ino) == (found.st_dev, found.st_ino):
                 return
-            self.close()
+            self._unlock()
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
         # Nobody has it exclusively for longer than it takes to find out that it is free.
         fcntl.flock(descriptor, fcntl.LOCK_SH)

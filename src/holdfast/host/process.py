@@ -46,11 +46,15 @@ def run(
     given: str | bytes = b"",
     timeout: float = _TIMEOUT_S,
     environment: Mapping[str, str] | None = None,
+    keep: Sequence[int] = (),
+    name: str = "",
 ) -> Ended:
-    """Runs a program with `given` on its standard input. Never raises for what it answered."""
+    """Runs a program with `given` on its standard input. Never raises for what it answered.
+
+    keep: descriptors it is given. name: of the program for people, where its path is none."""
     import subprocess  # as above
 
-    name = PurePath(argv[0]).name
+    name = name or PurePath(argv[0]).name
     data = given.encode() if isinstance(given, str) else given
     try:
         with subprocess.Popen(  # noqa: S603 (no shell, absolute path)
@@ -59,6 +63,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={"PATH": PATH, "LC_ALL": "C.UTF-8", **(environment or {})},
+            pass_fds=keep,
         ) as child:
             _note(child.pid)
             try:

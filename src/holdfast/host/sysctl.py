@@ -9,21 +9,20 @@ from pathlib import Path
 
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Driver, Result, Scope
 from holdfast.engine.kinds.sysctl import SYSCTL, UNSET, sysctl
 from holdfast.engine.observed import Loss, Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import one_by_one
-from holdfast.host.netlink.steps import takes_more
-from holdfast.host.one_by_one import words
+from holdfast.host import steps
+from holdfast.host.steps import takes_more, words
 
 # What others would lose if a setting (a path below /proc/sys) got a value, by the claims there are.
 Losses = Callable[[Path, str, Mapping[Key, Claim]], list[str]]
 
 
-class SysctlDriver:
-    kinds: tuple[str, ...] = (SYSCTL.name,)
+class SysctlDriver(Driver):
+    kinds = (SYSCTL.name,)
 
     def __init__(self, proc: Path = Path("/proc/sys"), lost: Losses = lambda *_change: []) -> None:
         self._proc = proc
@@ -62,7 +61,7 @@ class SysctlDriver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        return one_by_one.carry_out(operations, progress, self._step)
+        return steps.carry_out(operations, progress, self._step)
 
     def _step(self, operation: Operation, subject: Artifact) -> None:
         if operation.verb is not Verb.UPDATE:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from holdfast.dataclass import asdict, replace
 from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, Fields, Key, Value
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Driver, Result, Scope
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.wireguard import (
     WIREGUARD,
@@ -23,8 +23,10 @@ from holdfast.engine.kinds.wireguard import (
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host.netlink import generic, link_codec, steps, wireguard_codec
-from holdfast.host.netlink.link_codec import SeenLink
+from holdfast.host import steps
+from holdfast.host.netlink import generic, wireguard_codec
+from holdfast.host.netlink.links import link_codec
+from holdfast.host.netlink.links.link_codec import SeenLink
 from holdfast.host.netlink.socket import NetlinkSocket, Request
 from holdfast.host.netlink.wireguard_codec import Device, SeenPeer
 
@@ -33,8 +35,8 @@ _GONE = (errno.ENODEV, errno.EOPNOTSUPP)
 Told = Mapping[str, str]
 
 
-class WireGuardDriver:
-    kinds: tuple[str, ...] = (WIREGUARD.name,)
+class WireGuardDriver(Driver):
+    kinds = (WIREGUARD.name,)
 
     def __init__(
         self,
@@ -81,10 +83,12 @@ class WireGuardDriver:
     ) -> list[Result]:
         return steps.carry_out(operations, progress, self._step)
 
-    def payload(self, seen: Artifact) -> bytes:
-        """With its keys, what it takes to bring back what was seen; ValueError where it is no
-        longer so."""
-        _, device = self._find(seen.key.name)
+    def content(self, seen: Artifact) -> bytes:
+        """Its keys and those of its peers."""
+        try:
+            _, device = self._find(seen.key.name)
+        except DriverError as error:
+            raise ValueError(str(error)) from error
         if device is None or device.public_key != seen.fields["public_key"]:
             raise ValueError("it changed while it was being read")
         told = seen.fields["peers"]

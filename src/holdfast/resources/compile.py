@@ -47,7 +47,7 @@ def compile_others(
             try:
                 yield from list(combiner(site))
             except Exception as error:  # as above
-                yield from wait(site.of(*kinds), error)
+                yield from wait((one for kind in kinds for one in site.by_kind[kind]), error)
 
     return _sorted(asked())
 

@@ -10,7 +10,9 @@ from holdfast.config.document import Document, Place, SourceFile, parse
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.intent import BulkIntent, Waiting
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds import route as routes
+from holdfast.resources import registry
 from holdfast.resources.compile import declared
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.resource import Identity, Resource
@@ -33,7 +35,7 @@ def declarations(
 
 
 def _declarations(router: Router, key: Key, facts: Facts, root: str) -> Iterator[Declaration]:
-    identity = _identity(key) if key.kind == "route" else None
+    identity = _identity(key) if KINDS[key.kind].bulk else None
     document = cache(lambda: parse(router.files[0]))
     for resource, intent in declared(router, facts, root):
         if isinstance(intent, Waiting):
@@ -86,12 +88,11 @@ def _places(
     document: Callable[[], Document],
     wanted: Set[Identity],
 ) -> Iterator[tuple[Identity, Place]]:
-    if resource.kind != "RouteList":
+    lines_declaring = registry.kind(resource.kind).lines_declaring
+    if lines_declaring is None:
         for identity in wanted:
             yield identity, _inside(resource, document)
         return
-    from holdfast.resources.routes.route_list import lines_declaring
-
     for number, identity in lines_declaring(resource, files, wanted):
         if resource.content.path:
             yield identity, Place(resource.content.path, number + 1, 1)

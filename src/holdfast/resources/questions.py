@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.resources import registry
 from holdfast.resources.facts import Address, Lookup
 
 if TYPE_CHECKING:
     from holdfast.resources.router import Router
 
-_ROUTES = frozenset({"IPv4Route", "IPv6Route", "RouteList"})
+
+def fact_kinds(router: Router) -> frozenset[str]:
+    """The kinds of a configuration that depend on facts."""
+    kinds = {resource.kind for resource in router.resources}
+    return frozenset(name for name in kinds if registry.kind(name).needs_facts)
 
 
 def gateways(router: Router) -> frozenset[tuple[int, Address]]:
     """Those whose link the kernel has to tell, each with a routing table it may be told by."""
-    if not any(resource.kind in _ROUTES for resource in router.resources):
+    if not registry.having(router.resources, lambda kind: kind.lone_gateways):
         return frozenset()
     from holdfast.resources.routes.gateway_links import undeclared
 
@@ -24,9 +29,7 @@ def gateways(router: Router) -> frozenset[tuple[int, Address]]:
 def lookups(router: Router) -> tuple[Lookup, ...]:
     """Names to be looked up in the DNS, each once."""
     found: dict[Lookup, None] = {}
-    for resource in router.resources:
-        if resource.kind == "DSLiteTunnel" and (lookup := resource.spec.lookup) is not None:
-            found[lookup] = None
-        if resource.kind == "WireGuardInterface":
-            found |= dict.fromkeys(one for peer in resource.spec.peers for one in peer.lookups)
+    for resource in registry.having(router.resources, lambda kind: kind.lookups):
+        asked = registry.kind(resource.kind).lookups
+        found |= dict.fromkeys(asked(resource) if asked is not None else ())
     return tuple(found)

@@ -1,77 +1,30 @@
-"""Every resource kind by name: the groups it may be declared under and the module it lives in.
+"""Every resource kind, found by its name.
 
-Modules are imported only for kinds a file holds, since every pass starts a fresh process.
+A kind lives in the module of an area that is named for it: `IPv4DHCPScope` in lan/dhcp_scope.py.
+That module's `KINDS` declares all there is to say of it, so a new kind is named nowhere else.
+Modules are imported only for kinds that a file holds, since every pass starts a fresh process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast import resources
+from holdfast.resources.spec.shape import DEVICE, LINK
+
 if TYPE_CHECKING:
-    from holdfast.resources.resource import Declared, Finding, Kind
+    from holdfast.resources.resource import Declared, Finding, Kind, Resource
     from holdfast.resources.site import Site
 
 VERSION = "v1alpha1"
 DOMAINS = ("holdfast.dev", "routerd.net")  # the second is an alias of the first
 ALIAS = DOMAINS[1]
-
-
-# Kind -> groups, of which the first is the one to use, and module.
-REGISTRY: dict[str, tuple[tuple[str, ...], str]] = {
-    "Interface": (("net",), "links.interface"),
-    "PPPoEInterface": (("net",), "wan.pppoe_interface"),
-    "DSLiteTunnel": (("net",), "wan.dslite_tunnel"),
-    "WireGuardInterface": (("net",), "links.wireguard_interface"),
-    "IPv4StaticAddress": (("net",), "links.static_address"),
-    "IPv6StaticAddress": (("net",), "links.static_address"),
-    "IPv4DHCPAddress": (("net",), "wan.dhcp_address"),
-    "IPv6DHCPAddress": (("net",), "wan.dhcp_address"),
-    "IPv6PrefixDelegation": (("net",), "wan.prefix_delegation"),
-    "IPv6DelegatedAddress": (("net",), "wan.delegated_address"),
-    "IPv4Route": (("net",), "routes.route"),
-    "IPv6Route": (("net",), "routes.route"),
-    "RouteList": (("net",), "routes.route_list"),
-    "RoutingRule": (("net",), "routes.routing_rule"),
-    "Neighbour": (("net",), "links.neighbour"),
-    "IPv4PolicyRoute": (("net",), "policy.policy_route"),
-    "IPv4PolicyRouteSet": (("net",), "policy.policy_route_set"),
-    "IPv4DefaultRoutePolicy": (("net",), "policy.default_route_policy"),
-    "IPv6DefaultRoutePolicy": (("net",), "policy.default_route_policy"),
-    "IPv4ReversePathFilter": (("net",), "policy.reverse_path_filter"),
-    "HealthCheck": (("net",), "policy.health_check"),
-    "Sysctl": (("system",), "system.sysctl"),
-    "NTPClient": (("system",), "system.ntp_client"),
-    "LogSink": (("system",), "system.log_sink"),
-    "IPv4SourceNAT": (("net",), "firewall.source_nat"),
-    "PathMTUPolicy": (("net",), "firewall.path_mtu"),
-    "Zone": (("firewall",), "firewall.zone"),
-    "FirewallPolicy": (("firewall",), "firewall.firewall_policy"),
-    "ExposeService": (("firewall",), "firewall.expose_service"),
-    "IPv4DHCPServer": (("net",), "lan.dhcp_server"),
-    "IPv4DHCPScope": (("net",), "lan.dhcp_scope"),
-    "IPv4DHCPReservation": (("net",), "lan.dhcp_reservation"),
-    "IPv6DHCPServer": (("net",), "lan.dhcp_server"),
-    "IPv6DHCPScope": (("net",), "lan.dhcp_scope"),
-    "IPv6DHCPReservation": (("net",), "lan.dhcp_reservation"),
-    "SelfAddressPolicy": (("net",), "lan.self_address_policy"),
-    "DNSConditionalForwarder": (("net",), "lan.dns_forwarder"),
-    # The alias system's validator demands net, its documentation says system.
-    "Hostname": (("system", "net"), "system.hostname"),
-    "Plugin": (("plugin",), "dynamic.plugin"),
-    "DynamicConfigSource": (("plugin",), "dynamic.dynamic_config_source"),
-    "DynamicOverridePolicy": (("config",), "dynamic.dynamic_override_policy"),
-    "ProviderActionPolicy": (("hybrid",), "dynamic.provider_action_policy"),
-}
-
-# Kinds that say what others may do, run programs of the administrator's, or decide where Holdfast's
-# own events go. No part may contribute one, and none can be masked: a source cannot grant itself
-# anything.
-STARTUP_ONLY: frozenset[str] = frozenset(
-    {"Plugin", "DynamicConfigSource", "DynamicOverridePolicy", "ProviderActionPolicy", "LogSink"}
-)
+# The folders that hold kinds, in the order in which people are told of them.
+AREAS = ("links", "wan", "routes", "uplinks", "lan", "firewall", "system", "dynamic")
 
 # Documents that are handed in by themselves and are no resources of a Router, and how.
 DOCUMENTS: dict[str, str] = {
@@ -79,103 +32,98 @@ DOCUMENTS: dict[str, str] = {
     "DynamicConfigDirective": "directives stand in a DynamicConfigPart",
 }
 
-# Modules that make one artifact out of many resources, and the kinds they look at: any one of them
-# in a file is a reason to ask. Each has a function `combine(site)`.
-COMBINERS: dict[str, tuple[str, ...]] = {
-    "lan.dnsmasq": ("IPv4DHCPServer", "IPv6DHCPServer", "DNSConditionalForwarder"),
-    "firewall.nft_filter": ("FirewallPolicy",),
-    "firewall.nft_dnat": ("ExposeService",),
-    "firewall.nft_nat": ("IPv4SourceNAT",),
-    "firewall.nft_mss": ("PathMTUPolicy",),
-    "policy.nft_policy": ("IPv4PolicyRoute", "IPv4PolicyRouteSet"),
-    "policy.nft_default_route": ("IPv4DefaultRoutePolicy", "IPv6DefaultRoutePolicy"),
-    "wan.dhcpcd": ("IPv4DHCPAddress", "IPv6DHCPAddress", "IPv6PrefixDelegation"),
-}
-
-# Modules that check resources against each other, and the kinds that give them a reason to. Each
-# has a function `check(site)`; references may lead nowhere there.
-CHECKS: dict[str, tuple[str, ...]] = {
-    "lan.dhcp_checks": (
-        "IPv4DHCPServer",
-        "IPv6DHCPServer",
-        "IPv4DHCPScope",
-        "IPv6DHCPScope",
-        "IPv4DHCPReservation",
-        "IPv6DHCPReservation",
-        "DNSConditionalForwarder",
-    ),
-    "policy.policy_checks": (
-        "IPv4PolicyRoute",
-        "IPv4PolicyRouteSet",
-        "IPv4DefaultRoutePolicy",
-        "IPv6DefaultRoutePolicy",
-        "IPv4ReversePathFilter",
-        "HealthCheck",
-    ),
-    "firewall.firewall_checks": (
-        "Zone",
-        "FirewallPolicy",
-        "ExposeService",
-        "IPv4SourceNAT",
-        "PathMTUPolicy",
-    ),
-    "links.wireguard_checks": ("WireGuardInterface",),
-    "dynamic.dynamic_checks": ("DynamicConfigSource", "DynamicOverridePolicy"),
-    "dynamic.provider_action_checks": ("ProviderActionPolicy",),
-    "wan.dhcp_client_checks": (
-        "IPv4DHCPAddress",
-        "IPv6DHCPAddress",
-        "IPv6PrefixDelegation",
-        "IPv6DelegatedAddress",
-    ),
-}
-
-# Kinds that depend on facts: a file with none of them is read without asking for any.
-FACT_KINDS: frozenset[str] = frozenset(
-    {
-        "IPv4DHCPAddress",
-        "IPv6DHCPAddress",
-        "IPv6PrefixDelegation",
-        "IPv6DelegatedAddress",
-        "DSLiteTunnel",
-        "WireGuardInterface",
-        "IPv4DHCPServer",
-        "IPv4DHCPScope",
-        "IPv6DHCPScope",
-        "PathMTUPolicy",
-        "DNSConditionalForwarder",
-        "IPv4PolicyRoute",
-        "IPv4PolicyRouteSet",
-        "IPv4DefaultRoutePolicy",
-        "IPv6DefaultRoutePolicy",
-        "HealthCheck",
-        "NTPClient",
-    }
-)
+_KNOWN: dict[str, Kind] = {}  # those that were asked for
+Asked = Callable[["Kind"], object]  # a property that some kinds have
 
 
-@cache  # asked for every resource, and importlib takes its time also for what is loaded
-def kind(name: str) -> Kind:
-    module = import_module(f"holdfast.resources.{REGISTRY[name][1]}")
-    found: Kind = module.KINDS[name]
+@cache
+def _modules() -> Mapping[str, str]:
+    """The modules of all areas, by their names without underscores."""
+    found: dict[str, str] = {}
+    for area in AREAS:
+        for folder in resources.__path__:
+            for stem in sorted(file.stem for file in Path(folder, area).glob("*.py")):
+                found.setdefault(stem.replace("_", ""), f"{area}.{stem}")
     return found
+
+
+def _declared(module: str) -> Iterable[Kind]:
+    found: Iterable[Kind] = getattr(import_module(f"holdfast.resources.{module}"), "KINDS", ())
+    return found
+
+
+def find(name: str) -> Kind | None:
+    known = _KNOWN.get(name)
+    if known is None:
+        module = _modules().get(name.removeprefix("IPv4").removeprefix("IPv6").lower())
+        for kind in _declared(module) if module is not None else ():
+            _KNOWN[kind.name] = kind
+        known = _KNOWN.get(name)
+    return known
+
+
+def kind(name: str) -> Kind:
+    """Asked for every resource."""
+    return _KNOWN.get(name) or _expected(name)
+
+
+def _expected(name: str) -> Kind:
+    found = find(name)
+    if found is None:
+        raise LookupError(f"there is no resource kind {name}")
+    return found
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Of all kinds. This imports every module, so it is for documentation and for mistakes."""
+    return tuple(kind.name for module in _modules().values() for kind in _declared(module))
+
+
+def having(among: Iterable[Resource], asked: Asked) -> list[Resource]:
+    """The resources of the kinds that have a property."""
+    known = list(among)
+    wanted = {name for name in {one.kind for one in known} if asked(kind(name))}
+    return [one for one in known if one.kind in wanted]
+
+
+def referred_as(name: str) -> tuple[str, ...]:
+    """What references to resources of a kind may ask for: the kind, a link, a device."""
+    found = find(name)
+    if found is None or found.link is None:
+        return (name,)
+    return (name, LINK, DEVICE) if found.link.device else (name, LINK)
+
+
+def referred(asked: str) -> str:
+    """The kinds that a reference may be of, in words. This is for documentation and mistakes."""
+    return " or ".join(name for name in names() if asked in referred_as(name))
 
 
 def combiners(
     kinds: Collection[str],
-) -> Iterator[tuple[tuple[str, ...], Callable[[Site], Iterable[Declared]]]]:
-    """The combiners that have something to say of a file with these kinds, and what kinds they
-    look at."""
-    for module, wanted in COMBINERS.items():
-        if any(name in kinds for name in wanted):
-            yield wanted, import_module(f"holdfast.resources.{module}").combine
+) -> Iterator[tuple[list[str], Callable[[Site], Iterable[Declared]]]]:
+    """The combiners that have something to say of a file with these kinds, and which of them are
+    the reason."""
+    wanting = _named(kinds, lambda kind: kind.combiner)
+    found = {import_module(f"holdfast.resources.{name}"): names for name, names in wanting.items()}
+    for module in sorted(found, key=lambda module: module.ORDER):
+        yield found[module], module.combine
 
 
 def checks(kinds: Collection[str]) -> Iterator[Callable[[Site], Iterable[Finding]]]:
     """The checks across resources that a file with these kinds needs."""
-    for module, wanted in CHECKS.items():
-        if any(name in kinds for name in wanted):
-            yield import_module(f"holdfast.resources.{module}").check
+    for module in _named(kinds, lambda kind: kind.cross_checks):
+        yield import_module(f"holdfast.resources.{module}").check
+
+
+def _named(kinds: Iterable[str], module: Callable[[Kind], str]) -> dict[str, list[str]]:
+    """The modules that kinds name, in the order of the kinds, and the kinds that name each."""
+    found: dict[str, list[str]] = {}
+    for name in kinds:
+        found.setdefault(module(kind(name)), []).append(name)
+    found.pop("", None)
+    return found
 
 
 def router_versions() -> list[str]:
@@ -184,17 +132,17 @@ def router_versions() -> list[str]:
 
 def api_versions(kind_name: str) -> list[str]:
     """Under which groups a kind may be declared; the first is the one to use."""
-    groups = REGISTRY[kind_name][0]
+    groups = kind(kind_name).groups
     return [f"{group}.{domain}/{VERSION}" for domain in DOMAINS for group in groups]
 
 
 def kind_trouble(name: str) -> str:
     """What is wrong with a kind, empty if nothing is."""
-    if name in REGISTRY:
+    if find(name) is not None:
         return ""
     if name in DOCUMENTS:
         return f"{name} is no resource of a Router: {DOCUMENTS[name]}"
-    from holdfast.resources.nearest import nearest  # only mistakes need it
+    from holdfast.resources.spec.nearest import nearest  # only mistakes need it
 
-    known = nearest(name, REGISTRY)
-    return f"unknown kind {name!r}{known or '; supported are ' + ', '.join(REGISTRY)}"
+    known = nearest(name, names())
+    return f"unknown kind {name!r}{known or '; supported are ' + ', '.join(names())}"

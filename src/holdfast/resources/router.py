@@ -6,10 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.config.document import Document, Location, Place, SourceFile, parse
+from holdfast.config.regular_file import is_handed
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Problem
-from holdfast.resources import together
-from holdfast.resources.document import (
+from holdfast.resources.checks import cross_checks
+from holdfast.resources.locate import route_places
+from holdfast.resources.registry import router_versions
+from holdfast.resources.resource import Folder, Resource, read_source
+from holdfast.resources.spec.document import (
     EMPTY_HINT,
     Confirm,
     Metadata,
@@ -17,10 +21,8 @@ from holdfast.resources.document import (
     RouterDocument,
     RouterSpec,
 )
-from holdfast.resources.locate import route_places
-from holdfast.resources.reading import Reading
-from holdfast.resources.resource import Folder, Resource, read_source
-from holdfast.resources.shape import ShapeError
+from holdfast.resources.spec.reading import Reading, name_version
+from holdfast.resources.spec.shape import ShapeError
 
 __all__ = ["Ownership", "Resource", "Router", "load_router"]
 
@@ -59,17 +61,20 @@ def load_router(
     again: Router | None = None,
     *,
     handed: bool = False,
+    on_host: bool = True,
 ) -> Router:
     """Raises ConfigError with every problem there is, in file order.
 
     stored: the files by their paths, as a generation of the ledger keeps them, to be read instead
     of those on disk. again: what the file was the last time, for what need not be read once more.
-    handed: it may be a pipe that the command was started with.
+    handed: it may be a pipe that the command was started with; files it names are then looked for
+    where the command is run. on_host: this is the machine it is for, where its secrets have to be.
     """
     known = again.resources if again is not None else ()
     before = {one.id: one.content for one in known if one.content is not None and not one.part}
     document = parse(read_source(path, stored, handed=handed))
-    return _Loading(document, Folder(path.parent, root, before, stored)).run()
+    around = Path.cwd() if handed and is_handed(path) else path.parent
+    return _Loading(document, Folder(around, root, before, stored, on_host)).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,7 @@ class _Loading:
         try:
             return RouterDocument.read(self.document.data)
         except ShapeError as error:
+            name_version(error, self.document.data, router_versions()[0])
             self.reading.complain(error, ())
             return self._salvaged()
 
@@ -143,7 +149,7 @@ class _Loading:
     def _check_together(self, resources: list[Resource]) -> None:
         reading = self.reading
         files = (self.document.file, *reading.files)
-        for resource, fault in together.check(
+        for resource, fault in cross_checks.check(
             resources,
             reading.names,
             lambda resource, wanted: route_places(resource, files, lambda: self.document, wanted),

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import address_key
+from holdfast.engine.kinds.link import link_key
+from holdfast.resources import registry
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
-from holdfast.resources.resource import Resource
+from holdfast.resources.resource import Link, Resource
 
 if TYPE_CHECKING:
     from holdfast.resources.routes.gateway_links import OnLink
-    from holdfast.resources.values import Address, Interface
-
-# Kinds that stand for a link, and may be named wherever an interface is asked for.
-LINK_KINDS = ("Interface", "PPPoEInterface", "DSLiteTunnel", "WireGuardInterface")
+    from holdfast.resources.spec.shape import Spec
+    from holdfast.resources.spec.values import Address, Interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,12 @@ class Site:
     root: str = ""  # what `--root` puts before every path
     by_kind: dict[str, list[Resource]] = field(default_factory=dict)
     named: dict[tuple[str, str], Resource] = field(default_factory=dict)  # kind, name
-    ifnames: dict[str, str] = field(default_factory=dict)  # resource of a link kind -> kernel name
+    ifnames: dict[str, str] = field(
+        default_factory=dict
+    )  # name of a link's resource -> kernel name
     interfaces: dict[str, Resource] = field(default_factory=dict)  # kernel name -> Interface
     links: dict[str, Resource] = field(default_factory=dict)  # kernel name -> any link kind
+    static_addresses: list[Resource] = field(default_factory=list)
     # Peer's kernel name -> the veth Interface that makes it.
     veths: dict[str, Resource] = field(default_factory=dict)
     # Family, prefix length -> network -> kernel name and address artifact.
@@ -44,13 +47,26 @@ class Site:
     # By `routes.nexthops`: the addresses that a gateway needs, by gateway and link.
     covers: dict[tuple[str, str], tuple[Key, ...]] = field(default_factory=dict)
 
-    def of(self, *kinds: str) -> list[Resource]:
+    def of(self, *kinds: type[Spec]) -> list[Resource]:
         """All resources of these kinds, kind by kind."""
-        return [resource for kind in kinds for resource in self.by_kind.get(kind, ())]
+        return [resource for kind in kinds for resource in self.by_kind.get(kind.__name__, ())]
 
-    def get(self, kind: str, name: str) -> Resource:
+    def having(self, asked: registry.Asked) -> list[Resource]:
+        """All resources of the kinds that have a property, kind by kind."""
+        return [
+            resource
+            for name, resources in self.by_kind.items()
+            if asked(registry.kind(name))
+            for resource in resources
+        ]
+
+    def get(self, kind: type[Spec], name: str) -> Resource:
         """A resource that is referred to; references must have been checked."""
-        return self.named[kind, name]
+        return self.named[kind.__name__, name]
+
+    def find(self, kind: type[Spec], name: str | None) -> Resource | None:
+        """As `get`, where nothing was checked yet or nothing may be referred to."""
+        return self.named.get((kind.__name__, name or ""))
 
     def under(self, path: str) -> str:
         """An absolute path as programs have to be told it."""
@@ -58,7 +74,7 @@ class Site:
 
     def addresses(self, ifname: str) -> Iterator[Interface]:
         """The static addresses declared for a link, in the order declared."""
-        for resource in self.of("IPv4StaticAddress", "IPv6StaticAddress"):
+        for resource in self.static_addresses:
             if self.ifnames.get(resource.spec.interface) == ifname:
                 yield resource.spec.address
 
@@ -83,7 +99,7 @@ class Site:
 
     def link_key(self, ifname: str) -> tuple[Key, ...]:
         """The link artifact of a kernel name, if the configuration declares it."""
-        return (Key("link", ifname),) if ifname in self.links else ()
+        return (link_key(ifname),) if ifname in self.links else ()
 
     def covering(self, gateway: Address, ifname: str) -> Iterator[Key]:
         """Declared addresses whose subnet holds a gateway, one of each subnet.
@@ -106,16 +122,9 @@ class Site:
 
 
 def ifname_of(resource: Resource) -> str:
-    """The kernel name of the link that a resource of a link kind stands for."""
-    spec = resource.spec
-    match resource.kind:
-        case "PPPoEInterface":
-            return spec.ifname or f"ppp-{resource.name}"
-        case "DSLiteTunnel":
-            return spec.tunnel_name or resource.name
-        case "WireGuardInterface":
-            return spec.ifname or resource.name
-    return str(spec.ifname)
+    """The kernel name of the link that a resource stands for; "" of one that stands for none."""
+    link = registry.kind(resource.kind).link
+    return link.ifname(resource) if link is not None else ""
 
 
 def site_of(resources: Iterable[Resource], facts: Facts = NOTHING_KNOWN, root: str = "") -> Site:
@@ -123,21 +132,30 @@ def site_of(resources: Iterable[Resource], facts: Facts = NOTHING_KNOWN, root: s
     for resource in resources:
         found.by_kind.setdefault(resource.kind, []).append(resource)
         found.named.setdefault((resource.kind, resource.name), resource)
-    for resource in found.of(*LINK_KINDS):
-        ifname = ifname_of(resource)
-        found.ifnames.setdefault(resource.name, ifname)
-        found.links.setdefault(ifname, resource)
-    for resource in found.of("Interface"):
-        found.interfaces.setdefault(resource.spec.ifname, resource)
-        if resource.spec.veth is not None:
-            found.veths.setdefault(resource.spec.veth.peer, resource)
+    for name, alike in found.by_kind.items():
+        kind = registry.kind(name)
+        if kind.link is not None:
+            _add_links(found, alike, kind.link)
+        if kind.static_address:
+            found.static_addresses.extend(alike)
     _add_vrfs(found)
-    for resource in found.of("IPv4StaticAddress", "IPv6StaticAddress"):
+    for resource in found.static_addresses:
         interface: Interface = resource.spec.address
         dev = found.ifnames.get(resource.spec.interface)
         if dev is not None:
             _add(found, interface, dev)
     return found
+
+
+def _add_links(found: Site, resources: Iterable[Resource], kind: Link) -> None:
+    for resource in resources:
+        ifname = kind.ifname(resource)
+        found.ifnames.setdefault(resource.name, ifname)
+        found.links.setdefault(ifname, resource)
+        if kind.device:
+            found.interfaces.setdefault(ifname, resource)
+            if resource.spec.veth is not None:
+                found.veths.setdefault(resource.spec.veth.peer, resource)
 
 
 def _add_vrfs(found: Site) -> None:

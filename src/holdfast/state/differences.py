@@ -6,7 +6,6 @@ import hashlib
 
 from holdfast.state import claims, confirmations, events, installation, notes
 from holdfast.state.database import Database, Row
-from holdfast.state.events import Event
 
 # A table that only a working copy has: about itself.
 ABOUT = "working_copy"
@@ -58,8 +57,7 @@ def add(own: Database, other: Database, last: int) -> None:
             own.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608 (its own tables)
     confirmations.take_decisions(own, other)
     for one in events.read(other, last, 0):
-        event = Event(one.kind, one.subject, one.message, one.generation, one.data)
-        events.append_rows(own, [event], one.time)
+        events.append_rows(own, [one], one.time)
 
 
 def _tables(of: Database) -> list[str]:

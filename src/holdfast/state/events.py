@@ -10,13 +10,14 @@ from holdfast.state import defaults, values
 from holdfast.state.values import JSON
 
 if TYPE_CHECKING:  # an event that the daemon tells was read by it
+    from holdfast.engine.event_kinds import EventKind
     from holdfast.state.database import Database, Row
     from holdfast.state.rows import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    kind: str
+    kind: EventKind
     subject: str
     message: str
     generation: int = 0
@@ -44,7 +45,7 @@ def append(database: Database, events: Iterable[Event], clock: Callable[[], floa
     return last(database)
 
 
-def append_rows(database: Database, events: Iterable[Event], now: float) -> None:
+def append_rows(database: Database, events: Iterable[Event | StoredEvent], now: float) -> None:
     """Within a transaction."""
     database.execute_many(
         "INSERT INTO events (time, kind, subject, message, generation, data) VALUES (?,?,?,?,?,?)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -82,10 +83,13 @@ def unspeakable(error: Exception, path: Path, tried: str) -> LedgerError:
 def from_system(error: OSError, path: Path, tried: str) -> LedgerError:
     said = error.strerror or str(error)
     kind = NotWritableError if error.errno in _NO_WRITES else UnusableError
-    return kind(
-        f"{path}: could not {tried}: {said}. {UNTOUCHED}"
-        " Holdfast needs to read and write this folder, as the user that owns it (root)."
-    )
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = "The disk is full. Free some space, then run it again."
+    elif error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0:
+        advice = "This takes root: run it with sudo."
+    else:
+        advice = "Holdfast needs to read and write this folder, as the user that owns it (root)."
+    return kind(f"{path}: could not {tried}: {said}. {UNTOUCHED} {advice}")
 
 
 def undecodable(path: Path, row: str, why: str) -> LedgerError:

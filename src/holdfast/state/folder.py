@@ -34,6 +34,8 @@ def refuse_unsafe(path: Path, *, folder: bool) -> os.stat_result | None:
         wrong = f"is a symbolic link, not a {what}. Put a real {what} in its place"
     elif not (stat.S_ISDIR if folder else stat.S_ISREG)(found.st_mode):
         wrong = f"is not a {what}. Move it away"
+    elif found.st_uid == 0 != os.geteuid():
+        wrong = "belongs to root, and this does not run as root: run it with sudo"
     elif found.st_uid != os.geteuid():
         wrong = (
             f"belongs to user {found.st_uid}, and this runs as user {os.geteuid()}, so it proves"

@@ -14,7 +14,10 @@ from holdfast.state.database import Database, Row
 from holdfast.state.rows import BLOB, INTEGER, MOMENT, MOMENT_OR_NONE, TEXT, Table
 
 APPLYING = "applying"
-OUTCOMES = ("converged", "partial", "failed")
+CONVERGED = "converged"
+OUTCOMES = (CONVERGED, "partial", "failed")  # the best first
+# It was carried out: what can be gone back to.
+CARRIED_OUT = OUTCOMES[:2]
 # After an outcome: what it changed was taken back, because nobody confirmed it.
 REVERTED = "reverted"
 _STATES = (APPLYING, *OUTCOMES, REVERTED)
@@ -103,12 +106,14 @@ def restore(database: Database, generations: Iterable[Generation], packed: Itera
 
 
 def finish(database: Database, number: int, outcome: str, clock: Callable[[], float]) -> None:
+    """The best that a pass came to with it is kept: what came in between later, a conflict or a
+    driver that fails for a while, is the state of the host and not the worth of the files."""
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome {outcome!r} is none of {', '.join(OUTCOMES)}")
     row = database.query("SELECT state FROM generations WHERE number=?", (number,))
     if not row:
         raise LedgerError(f"{database.path}: there is no generation {number} to finish")
-    if row[0][0] == outcome:
+    if row[0][0] in OUTCOMES[: OUTCOMES.index(outcome) + 1]:
         return
     with database.transaction():
         database.execute(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 
-from holdfast.engine import document
+from holdfast.engine import document, event_kinds
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.driver import Result
 from holdfast.engine.kinds import KINDS
@@ -17,6 +17,19 @@ from holdfast.state.ledger import Ledger
 from holdfast.state.values import JSON
 
 LAST_PASS = "last-pass"  # noqa: S105 (no password)
+
+_DONE = {
+    Verb.CREATE: event_kinds.CREATED,
+    Verb.UPDATE: event_kinds.UPDATED,
+    Verb.REPLACE: event_kinds.REPLACED,
+    Verb.DELETE: event_kinds.DELETED,
+}
+_FAILED = {
+    Verb.CREATE: event_kinds.CREATE_FAILED,
+    Verb.UPDATE: event_kinds.UPDATE_FAILED,
+    Verb.REPLACE: event_kinds.REPLACE_FAILED,
+    Verb.DELETE: event_kinds.DELETE_FAILED,
+}
 
 
 def record(ledger: Ledger, report: Report, generation: int) -> list[Event]:
@@ -36,9 +49,13 @@ def keep(ledger: Ledger, report: Report, generation: int, events: Sequence[Event
 
 
 def outcome(report: Report) -> str:
+    """By what is there, not by what this pass did: one that finds a conflict that stands, and has
+    nothing to do, did not fail."""
     if report.converged:
         return "converged"
-    return "partial" if any(result.done for result in report.results) else "failed"
+    there = any(op.verb is Verb.KEEP for op in report.after.operations)
+    there = there or any(result.done for result in report.results)
+    return "partial" if there or not (report.failures or report.after.unknown) else "failed"
 
 
 def applied(report: Report) -> dict[str, int]:
@@ -73,7 +90,7 @@ def _events(report: Report, generation: int) -> Iterator[Event]:
         yield from _done_and_failed(list(alike), generation)
     for operation in _forgotten(report):
         first = next(document.artifacts(operation.subject, 1))
-        yield Event("forgotten", str(first.key), operation.reason, generation)
+        yield Event(event_kinds.FORGOTTEN, str(first.key), operation.reason, generation)
 
 
 def _alike(result: Result) -> Hashable:
@@ -92,7 +109,7 @@ def _done_and_failed(results: Sequence[Result], generation: int) -> Iterator[Eve
         first = next(document.artifacts(operation.subject, 1)).key
         subject = str(first) if done == 1 else f"{done} {operation.kind}s, the first {first.name}"
         about: dict[str, JSON] = data | {"count": done, "proof": operation.proof}
-        kind = operation.verb.past
+        kind = _DONE[operation.verb]
         said = operation.reason
         if operation.losses:
             said = f"{said}; others lost {', '.join(operation.losses)}"
@@ -102,7 +119,7 @@ def _done_and_failed(results: Sequence[Result], generation: int) -> Iterator[Eve
     if failures:
         worst = failures[0]
         missed: dict[str, JSON] = data | {"count": len(failures)}
-        yield Event(f"{operation.verb}-failed", str(worst.key), worst.error, generation, missed)
+        yield Event(_FAILED[operation.verb], str(worst.key), worst.error, generation, missed)
 
 
 def _note(report: Report, generation: int) -> JSON:

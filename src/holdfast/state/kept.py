@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engine.artifact import Key
+from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
@@ -118,6 +118,13 @@ class _Remembering(Ledger):
             fresh.update((claim.key, claim) for claim in written)
             self._claims = fresh
 
-    def import_(self, data: Mapping[str, Any], *, replace: bool = False) -> ImportSummary:
+    def import_(
+        self,
+        data: Mapping[str, Any],
+        *,
+        replace: bool = False,
+        epoch: str = "",
+        unit: Callable[[str], Artifact] | None = None,
+    ) -> ImportSummary:
         self._claims = None
-        return super().import_(data, replace=replace)
+        return super().import_(data, replace=replace, epoch=epoch, unit=unit)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from holdfast.config.part import Part
-from holdfast.engine.artifact import Key
+from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
@@ -38,7 +39,7 @@ from holdfast.state.plugin_runs import PluginRun
 from holdfast.state.storage import Storage
 from holdfast.state.values import JSON
 
-if TYPE_CHECKING:  # pydantic, which transfer needs, takes longer to import than most passes run
+if TYPE_CHECKING:  # transfer is for few commands
     from holdfast.state.transfer import ImportSummary
 
 T = TypeVar("T")
@@ -327,8 +328,12 @@ class Ledger:
         """Everything wrong with the ledger; empty means sound."""
         path = self._database.path
         found = folder.loose_permissions(path.parent) if path.exists() else []
-        damage = _asked(self._database, "PRAGMA integrity_check", lambda row: f"{path}: {row[0]}")
-        found += [problem for problem in damage if problem != f"{path}: ok"]
+        damage = _asked(
+            self._database,
+            "PRAGMA integrity_check(20)",
+            lambda row: "" if row[0] == "ok" else f"{path}: {row[0]}",
+        )
+        found += filter(None, damage)
         found += _asked(
             self._database,
             "PRAGMA foreign_key_check",
@@ -349,7 +354,7 @@ class Ledger:
                 found += part.problems(self._database)
             except LedgerError as error:
                 found.append(str(error))
-        return found
+        return [*dict.fromkeys(found)]  # what is wrong with the file is told by every table
 
     def export(self) -> dict[str, Any]:
         """The whole ledger as JSON data: the same ledger always gives the same data."""
@@ -357,15 +362,21 @@ class Ledger:
 
         return transfer.export(self._database)
 
-    def import_(self, data: Mapping[str, Any], *, replace: bool = False) -> ImportSummary:
+    def import_(
+        self,
+        data: Mapping[str, Any],
+        *,
+        replace: bool = False,
+        epoch: str = "",
+        unit: Callable[[str], Artifact] | None = None,
+    ) -> ImportSummary:
         """Takes in an export, or a ledger in the reference format. Everything is checked first;
         LedgerError names every fault. Claims that differ from those here are Refused, unless
-        `replace`, which makes the ledger hold what the data says and nothing else."""
+        `replace`: the ledger then holds the data alone. epoch, unit: for the reference format."""
         from holdfast.state import transfer
 
-        return self._write_for_good(
-            "what is imported", lambda db: transfer.import_(db, data, replace=replace)
-        )
+        read = partial(transfer.import_, data=data, replace=replace, epoch=epoch, unit=unit)
+        return self._write_for_good("what is imported", read)
 
 
 def _read_own(paths: Paths) -> database.Database:

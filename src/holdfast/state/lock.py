@@ -34,10 +34,12 @@ class Lock:
         wait: float,
         clock: Callable[[], float],
         waiting: Callable[[float], None] = lambda _seconds: None,
+        folder: bool = False,
     ) -> Lock:
         """Takes the lock, waiting up to `wait` seconds; LedgerError names the holder. waiting: told
-        now and then, while another holds it, for how long that has been so."""
-        descriptor = _open(path)
+        now and then, while another holds it, for how long that has been so. folder: the path is one
+        that is there, and nothing is written."""
+        descriptor = _open_folder(path) if folder else _open(path)
         try:
             _wait_for(descriptor, path, wait, waiting)
             # The lock is held all the same where there is no room to say by whom.
@@ -72,6 +74,13 @@ def _open(path: Path) -> int:
             return os.open(path, os.O_RDONLY | flags)
         except OSError:
             raise problem from error
+
+
+def _open_folder(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise faults.from_system(error, path, "open the folder to lock") from error
 
 
 def _say_holder(descriptor: int, command: str, now: float) -> None:

@@ -16,11 +16,27 @@ from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.kinds.address import address
 from holdfast.engine.kinds.hostname import hostname
 from holdfast.engine.kinds.link import link
+from holdfast.engine.kinds.nft import NFT
 from holdfast.engine.kinds.rule import rule
 from holdfast.engine.kinds.sysctl import sysctl
 from holdfast.state.document import ReferenceArtifact
 
 ORIGIN = "reference ledger"
+# What its tables are called, and the family of those that it has.
+_TABLES = "routerd_"
+_FAMILIES = {
+    "routerd_nat": "ip",
+    "routerd_dnat": "ip",
+    "routerd_policy": "ip",
+    "routerd_default_route": "ip",
+    "routerd_mss": "inet",
+    "routerd_filter": "inet",
+}
+_SERVICE = "systemd.service"
+_UNITS = re.compile(r"routerd-[A-Za-z0-9:_.@\\-]+\.service")
+
+# The unit of a name, as a claim on it would have it; ValueError says why there can be none.
+Unit = Callable[[str], Artifact]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +46,27 @@ class Unmapped:
     reason: str
 
 
-def claims(entries: Iterable[ReferenceArtifact]) -> tuple[list[Claim], list[Unmapped]]:
-    """Adopted claims for what can be mapped; an object named twice has both owners."""
+def unseen(_name: str) -> Artifact:
+    raise ValueError("nobody looked whether it is there: `systemctl disable --now` it")
+
+
+def claims(
+    entries: Iterable[ReferenceArtifact], epoch: str, unit: Unit = unseen
+) -> tuple[list[Claim], list[Unmapped]]:
+    """Adopted claims for what can be mapped; an object named twice has both owners.
+
+    epoch: the boot and network namespace that the import is made in. A table of that system's
+    which is there now goes once nothing declares it: it is recorded and bears its name, and two
+    sets of filters or of NAT at once are no router. So does a unit of its, by the file that `unit`
+    sees: two programs cannot serve one port. All else that nothing declares stays.
+    """
     artifacts: dict[Key, Artifact] = {}
     sources: dict[Key, list[ReferenceArtifact]] = {}
     unmapped: list[Unmapped] = []
     contradicted: set[Key] = set()
     for entry in entries:
         try:
-            artifact = _artifact(entry)
+            artifact = _artifact(entry, unit)
         except ValueError as error:
             unmapped.append(Unmapped(entry.kind, entry.name, str(error)))
             continue
@@ -51,14 +79,14 @@ def claims(entries: Iterable[ReferenceArtifact]) -> tuple[list[Claim], list[Unma
             for entry in sources[key]
         ]
     found = [
-        _claim(artifact, sources[key])
+        _claim(artifact, sources[key], epoch)
         for key, artifact in artifacts.items()
         if key not in contradicted
     ]
     return found, unmapped
 
 
-def _claim(artifact: Artifact, sources: Iterable[ReferenceArtifact]) -> Claim:
+def _claim(artifact: Artifact, sources: Iterable[ReferenceArtifact], epoch: str) -> Claim:
     # Owners there carry their API group: net.routerd.net/v1alpha1/Interface/lan.
     owners = dict.fromkeys("/".join(entry.owner.split("/")[-2:]) for entry in sources)
     return Claim(
@@ -69,10 +97,19 @@ def _claim(artifact: Artifact, sources: Iterable[ReferenceArtifact]) -> Claim:
         artifact.fields,
         ORIGIN,
         generation=0,
+        epoch=epoch if artifact.key.kind == NFT.name and _is_theirs(artifact) else "",
     )
 
 
-def _artifact(entry: ReferenceArtifact) -> Artifact:
+def _is_theirs(table: Artifact) -> bool:
+    return table.key.name.split(" ")[1].startswith(_TABLES)
+
+
+def _artifact(entry: ReferenceArtifact, unit: Unit) -> Artifact:
+    if entry.kind == _SERVICE:
+        if not _UNITS.fullmatch(entry.name):
+            raise ValueError("is not named routerd-*.service, so that it may be anybody's")
+        return unit(entry.name)
     mapped = _MAPPED.get(entry.kind)
     if mapped is None:
         raise ValueError(_UNMAPPED.get(entry.kind, "Holdfast has no artifact of this kind"))
@@ -95,6 +132,19 @@ def _address(version: int) -> Callable[[str, dict[str, str]], Artifact]:
         return address(interface, dev)
 
     return mapped
+
+
+def _tunnel(name: str, _attributes: dict[str, str]) -> Artifact:
+    return link(name, {"type": "ip6tnl"})
+
+
+def _table(name: str, attributes: dict[str, str]) -> Artifact:
+    """Early ledgers leave the family out, and later ones write it before the name."""
+    family, _, bare = name.rpartition("/")
+    found = family or attributes.get("family") or _FAMILIES.get(bare, "")
+    if found not in ("ip", "ip6", "inet"):
+        raise ValueError("its family was not recorded")
+    return Artifact(Key(NFT.name, f"{found} {bare}"), {})
 
 
 def _sysctl(name: str, attributes: dict[str, str]) -> Artifact:
@@ -126,6 +176,8 @@ _MAPPED: dict[str, Callable[[str, dict[str, str]], Artifact]] = {
     "linux.sysctl": _sysctl,
     "linux.hostname": _hostname,
     "linux.ipv4.fwmarkRule": _fwmark_rule,
+    "linux.ipip6.tunnel": _tunnel,
+    "nft.table": _table,
 }
 _UNMAPPED = {
     "linux.ipv4.routeTable": "names a whole table, and Holdfast claims single routes: adopt them",

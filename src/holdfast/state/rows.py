@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Generic, TypeVar
 
+from holdfast.characters import escaped
 from holdfast.state import faults
 from holdfast.state.database import Database, Row
 
@@ -76,7 +77,7 @@ class Table(Generic[T]):
         return self._decode(row)
 
     def _name(self, row: Row) -> str:
-        return "".join(one if one.isprintable() else "?" for one in self._named(row)[:200])
+        return escaped(self._named(row)[:200])
 
 
 def _words(error: Exception) -> str:

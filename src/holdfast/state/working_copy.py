@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from holdfast.dataclass import dataclass
+from holdfast.engine import event_kinds
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.state import copies, database, differences, events, faults, folder
@@ -30,7 +31,6 @@ FOLDER, _FILE = "/run/holdfast/ledger", "state.db"
 LOCK = "/run/holdfast/ledger.lock"
 # In the place of a digest: what the file held is not known.
 LOST = "lost"
-UNWRITABLE, WRITTEN = "ledger-unwritable", "ledger-written"
 
 # A disk that has just had room for the last row is not written back to: it would be full again.
 _ROOM, _SHARE = 1 << 20, 50
@@ -77,9 +77,13 @@ def exists(paths: Paths) -> bool:
     return (bool(_in_memory) and paths.ledger in _in_memory) or os.path.lexists(_place(paths))
 
 
-def stamps(paths: Paths) -> tuple[tuple[int, int], ...]:
-    """Changes with whatever is written to a working copy."""
-    found = [_seen(Path(f"{_place(paths)}{suffix}")) for suffix in ("", "-wal")]
+Stamp = tuple[tuple[int, int], ...]
+
+
+def stamp(paths: Paths) -> Stamp:
+    """Changes with whatever anybody writes to the ledger or to its working copy."""
+    places = (paths.ledger, _place(paths))
+    found = [_seen(f"{place}{suffix}") for place in places for suffix in ("", "-wal")]
     return (*found, (_written, len(_in_memory)))
 
 
@@ -95,12 +99,18 @@ def identity(paths: Paths) -> tuple[int, int]:
 
 
 def lock(paths: Paths, command: str, wait: float, clock: Callable[[], float]) -> Lock:
+    """On the root's folder where there is no room for a file: that needs none."""
     place = paths.under(LOCK)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        return Lock.acquire(place, command=command, wait=wait, clock=clock)
+    except faults.NotWritableError:
+        pass
     except OSError as error:
-        raise faults.from_system(error, place, "make the folder of the lock") from error
-    return Lock.acquire(place, command=command, wait=wait, clock=clock)
+        problem = faults.from_system(error, place, "make the folder of the lock")
+        if not isinstance(problem, faults.NotWritableError):
+            raise problem from error
+    return Lock.acquire(paths.root, command=command, wait=wait, clock=clock, folder=True)
 
 
 def read(paths: Paths) -> Database | None:
@@ -195,7 +205,9 @@ def write_back(paths: Paths, copy: WorkingCopy, clock: Callable[[], float]) -> E
     _need_room(paths)
     folder.ensure_folder(paths.state_dir)
     folder.refuse_unsafe(paths.state_dir, folder=True)
-    told = Event(WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s")
+    told = Event(
+        event_kinds.LEDGER_WRITTEN, "ledger", f"written again after {clock() - copy.since:.0f} s"
+    )
     if os.path.lexists(paths.ledger) or database.present(paths.ledger):
         _write_differences(paths, copy, told, clock())
     else:
@@ -292,7 +304,7 @@ def _stored(
                 f"{_place(paths)}: there is no room for the ledger either"
             )
         made = _told(_to_memory(paths, content), None)
-    said = Event(UNWRITABLE, "ledger", made.told)
+    said = Event(event_kinds.LEDGER_UNWRITABLE, "ledger", made.told)
     try:
         events.append(made.database, [said], clock)
     except faults.NotWritableError:
@@ -349,9 +361,9 @@ def _discard(place: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _seen(place: Path) -> tuple[int, int]:
+def _seen(place: str) -> tuple[int, int]:
     try:
-        found = place.stat()
-    except OSError:
+        found = os.stat(place)  # noqa: PTH116 - several times a second
+    except OSError:  # none that could be used: whoever opens it says so
         return 0, 0
     return found.st_mtime_ns, found.st_size

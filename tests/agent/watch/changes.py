@@ -13,7 +13,7 @@ import sys
 import time
 
 from holdfast.engine.kinds.route import Nexthop, pack_key, template
-from holdfast.host.netlink.route_codec import RTM_DELROUTE, RTM_NEWROUTE, Leg, Shape, created
+from holdfast.host.netlink.routes.route_codec import RTM_DELROUTE, RTM_NEWROUTE, Leg, Shape, created
 from holdfast.host.netlink.socket import (
     BATCH_MESSAGES,
     CREATE,

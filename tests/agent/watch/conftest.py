@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.namespace import Namespace
 
 

@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from holdfast.agent.watch.followed import Followed
 from holdfast.agent.watch.netlink import NetlinkWatch
+from holdfast.agent.watch.watch_scope import WatchScope
 from holdfast.engine.kinds.route import identify
 from holdfast.host.netlink.multicast import RECEIVE_BUFFER
 from tests.agent.watch.listening import TAG, Heard
@@ -23,7 +23,7 @@ def identity(prefix: str, table: int = 254, metric: int = 0) -> bytes:
 
 @asynccontextmanager
 async def watching(
-    ports: Iterable[int] = (), what: Followed | None = None, buffer: int = RECEIVE_BUFFER
+    ports: Iterable[int] = (), what: WatchScope | None = None, buffer: int = RECEIVE_BUFFER
 ) -> AsyncIterator[tuple[NetlinkWatch, Heard]]:
     heard = Heard()
     own = frozenset(ports)

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Key
 
-LONG = 30.0
+LONG = 120.0
 TAG = 72
 
 

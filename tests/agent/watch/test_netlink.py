@@ -7,20 +7,20 @@ import sys
 
 import pytest
 
-from holdfast.agent.watch.followed import Followed
 from holdfast.agent.watch.hint import Hint
+from holdfast.agent.watch.watch_scope import WatchScope
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
-from tests.agent.street import until
+from tests.agent.two_providers import until
 from tests.agent.watch.kernel import PREFIX, identity, nothing_but_the_mark, running, watching
 from tests.agent.watch.listening import TAG, run
 from tests.namespace import Namespace, private_namespaces
 
 LINKS = frozenset(Key("link", name) for name in ("lan0", "far0", "far1"))
-WITH_ROUTES = Followed(TAG, LINKS, protocols=frozenset({TAG}), kinds=frozenset({"nft", "route"}))
+WITH_ROUTES = WatchScope(TAG, LINKS, protocols=frozenset({TAG}), kinds=frozenset({"nft", "route"}))
 
 
 def test_addresses(lan: Namespace) -> None:
@@ -65,6 +65,25 @@ def test_guests_come_and_go(lan: Namespace) -> None:
     run(test)
 
 
+def test_a_guest_may_have_the_network_that_is_lacking(lan: Namespace) -> None:
+    """What comes up is told of then, but for ports of a bridge: they have no networks."""
+
+    async def test() -> None:
+        lan.ip("link add br1 type bridge")
+        lan.ip("link add veth1 type veth peer guest0")
+        lan.ip("link add veth2 master br1 type veth peer guest2")
+        async with watching(what=WatchScope(TAG, LINKS, lacking=True)) as (_, heard):
+            lan.ip("link set veth2 up")
+            await nothing_but_the_mark(lan, heard)
+            lan.ip("link set veth1 up")
+            await heard.of("fact", "link that came up")
+            lan.ip("link set guest0 up")  # and it has its carrier
+            for _ in range(2):
+                await heard.of("fact", "link that came up")
+
+    run(test)
+
+
 def test_nothing_goes_along_that_is_not_there(lan: Namespace) -> None:
     async def test() -> None:
         async with watching() as (_, heard):
@@ -80,7 +99,7 @@ def test_nothing_goes_along_that_is_not_there(lan: Namespace) -> None:
 def test_rules(lan: Namespace) -> None:
     async def test() -> None:
         wanted = Key("rule", "100: from 10.0.0.0/8 lookup 100")
-        what = Followed(TAG, keys=frozenset({wanted}), protocols=frozenset({TAG}))
+        what = WatchScope(TAG, keys=frozenset({wanted}), protocols=frozenset({TAG}))
         async with watching(what=what) as (_, heard):
             lan.ip("rule add from 10.9.0.0/16 lookup 100 priority 99")  # another's
             lan.ip("rule add from 10.0.0.0/8 lookup 100 priority 100 protocol 72")
@@ -97,7 +116,7 @@ def test_rules(lan: Namespace) -> None:
 def test_neighbours(lan: Namespace) -> None:
     async def test() -> None:
         wanted = Key("neighbour", "192.0.2.50 dev lan0")
-        what = Followed(TAG, keys=frozenset({wanted}), protocols=frozenset({TAG}))
+        what = WatchScope(TAG, keys=frozenset({wanted}), protocols=frozenset({TAG}))
         at = "192.0.2.50 dev lan0"
         async with watching(what=what) as (watch, heard):
             lan.ip("neigh add 192.0.2.60 lladdr 02:00:00:00:00:09 nud stale dev lan0")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.agent.watch.followed import Followed
+from holdfast.agent.watch.watch_scope import WatchScope
 from holdfast.engine.artifact import Key
 from tests.agent.watch.kernel import nothing_but_the_mark, watching
 from tests.agent.watch.listening import TAG, run
 from tests.namespace import Namespace
 
 MINE = Key("address", "192.0.2.1/24 dev lan0")
-FOLLOWED = Followed(
+FOLLOWED = WatchScope(
     TAG, keys=frozenset({MINE}), protocols=frozenset({TAG}), kinds=frozenset({"address"})
 )
 

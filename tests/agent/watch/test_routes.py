@@ -8,10 +8,10 @@ import os
 import pytest
 
 from holdfast.agent.watch import hint as hints
-from holdfast.agent.watch.followed import followed
 from holdfast.agent.watch.hint import Writer, command_of
 from holdfast.agent.watch.netlink import DEFAULT_ROUTE
 from holdfast.agent.watch.ports import Ports
+from holdfast.agent.watch.watch_scope import watch_scope
 from holdfast.engine.artifact import Fields, Key
 from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.driver import Scope
@@ -107,7 +107,7 @@ def test_others_routes(lan: Namespace) -> None:
     """Those alone that take the place of one of ours, or come to stand beside it."""
     ours = [pack_key(bytes((198, 51, 100, 0)), 24)]
     shared = template(4, nexthops=(Nexthop("192.0.2.2"),))
-    what = followed(
+    what = watch_scope(
         Desired((BulkIntent("RouteList/all", batch(shared, ours), "router.yaml:1:1"),)), (), TAG
     )
 
@@ -139,7 +139,7 @@ def test_others_that_leave_the_place_of_ours(lan: Namespace) -> None:
     ours4 = batch(template(4), [pack_key(bytes((198, 51, 100, 0)), 24)])
     ours6 = batch(template(6), [pack_key(bytes.fromhex("20010db80005") + bytes(10), 48)])
     intents = tuple(BulkIntent("RouteList/all", one, "router.yaml:1:1") for one in (ours4, ours6))
-    what = followed(Desired(intents), (), TAG)
+    what = watch_scope(Desired(intents), (), TAG)
     near = ("203.0.113.0/24", "198.51.0.0/16")
     near6 = ("2001:db8:6::/48", "2001:db9:5::/48")
     places = {Key("route", PREFIX), Key("route", PREFIX6)}
@@ -203,7 +203,7 @@ def test_legs_of_ipv6(lan: Namespace) -> None:
     """Only the protocol of one leg is told, and it may be the other's."""
     shared = template(6, nexthops=(Nexthop("2001:db8::2", "lan0"),))
     ours = [pack_key(bytes.fromhex("20010db80005") + bytes(10), 48)]
-    what = followed(
+    what = watch_scope(
         Desired((BulkIntent("RouteList/all", batch(shared, ours), "router.yaml:1:1"),)), (), TAG
     )
 
@@ -238,7 +238,7 @@ def test_adopted_route(lan: Namespace) -> None:
     claim = Claim(Key("route", PREFIX), ("x",), Provenance.ADOPTED, ClaimState.OWNED, fields, "", 1)
 
     async def test() -> None:
-        async with watching(what=followed(Desired(()), [claim], TAG)) as (_, heard):
+        async with watching(what=watch_scope(Desired(()), [claim], TAG)) as (_, heard):
             lan.ip(f"route add {PREFIX} via 192.0.2.2 proto static")
             lan.ip("route add 203.0.113.0/24 via 192.0.2.2 proto static")
             lan.ip(f"route del {PREFIX}")

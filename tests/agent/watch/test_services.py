@@ -21,14 +21,14 @@ from holdfast.host.services.unit_signals import UnitSignals, place_of
 from holdfast.paths import Paths
 from tests import lanes
 from tests.agent.watch.listening import LONG, TAG, Heard, run, write
-from tests.host.services.stage import Stage, stage, unit, until
+from tests.host.services.service_passes import ServicePasses, stage, unit, until
 from tests.namespace import Namespace
 
 ONE = unit("one")
 
 
 @pytest.fixture
-def services(netns: Namespace, root: Path) -> Iterator[Stage]:  # noqa: ARG001 (entered)
+def services(netns: Namespace, root: Path) -> Iterator[ServicePasses]:  # noqa: ARG001 (entered)
     with stage(root) as made:
         yield made
 
@@ -46,7 +46,7 @@ async def watching(root: Path, *more: Intent) -> AsyncIterator[Heard]:
         watch.close()
 
 
-def test_process_that_is_killed(services: Stage) -> None:
+def test_process_that_is_killed(services: ServicePasses) -> None:
     async def test() -> None:
         services.apply(ONE)
         before = services.pid("one")
@@ -59,7 +59,7 @@ def test_process_that_is_killed(services: Stage) -> None:
     run(test)
 
 
-def test_definition_that_is_changed_or_removed(services: Stage) -> None:
+def test_definition_that_is_changed_or_removed(services: ServicePasses) -> None:
     async def test() -> None:
         services.apply(ONE)
         definition = services.root / "run/holdfast/services/one.json"
@@ -72,7 +72,7 @@ def test_definition_that_is_changed_or_removed(services: Stage) -> None:
     run(test)
 
 
-def test_supervisor_that_is_killed(services: Stage) -> None:
+def test_supervisor_that_is_killed(services: ServicePasses) -> None:
     async def test() -> None:
         services.apply(ONE)
         async with watching(services.root) as heard:
@@ -82,7 +82,7 @@ def test_supervisor_that_is_killed(services: Stage) -> None:
     run(test)
 
 
-def test_service_that_comes_later(services: Stage) -> None:
+def test_service_that_comes_later(services: ServicePasses) -> None:
     async def test() -> None:
         async with watching(services.root) as heard:
             services.apply(ONE)
@@ -99,11 +99,11 @@ def test_place_of_a_unit() -> None:
 
 
 @pytest.fixture
-def machine() -> Iterator[Stage]:
+def machine() -> Iterator[ServicePasses]:
     """The whole machine, as the systemd lane has one to give away."""
     if lanes.current() != "systemd":
         lanes.covered_elsewhere("systemd", "PID 1 is not systemd here, or not ours to use")
-    made = Stage(Path("/"))
+    made = ServicePasses(Path("/"))
     try:
         yield made
     finally:
@@ -117,7 +117,7 @@ def systemctl(*words: str) -> None:
 
 
 @pytest.mark.systemd
-def test_units_of_systemd(machine: Stage) -> None:
+def test_units_of_systemd(machine: ServicePasses) -> None:
     async def test() -> None:
         machine.apply(ONE)
         other = dropin("/etc/systemd/timesyncd.conf.d/x.conf", b"", "systemd-timesyncd.service")
@@ -140,7 +140,7 @@ def test_units_of_systemd(machine: Stage) -> None:
 
 
 @pytest.mark.systemd
-def test_connection_that_is_lost(machine: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_that_is_lost(machine: ServicePasses, monkeypatch: pytest.MonkeyPatch) -> None:
     """systemd hangs up on those that talk to it directly when it replaces itself."""
     from holdfast.agent.watch import services as watched
     from holdfast.host.services import dbus

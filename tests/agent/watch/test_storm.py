@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from holdfast.agent.watch.followed import followed
+from holdfast.agent.watch.watch_scope import watch_scope
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
 from tests.agent.watch.kernel import identity, watching
@@ -24,7 +24,7 @@ def test_storm(how: str, netns: Namespace, capsys: pytest.CaptureFixture[str]) -
     routes = BulkIntent("x", batch(template(4, nexthops=(Nexthop("192.0.2.2"),)), keys), "")
 
     async def test() -> None:
-        async with watching(what=followed(Desired((routes,)), (), TAG)) as (watch, heard):
+        async with watching(what=watch_scope(Desired((routes,)), (), TAG)) as (watch, heard):
             program = [sys.executable, "-m", "tests.agent.watch.changes", how, "4", "10000"]
             with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as storm:
                 used = time.process_time()

@@ -16,7 +16,7 @@ from tests.agent.watch.listening import Heard, run
 from tests.host.wireguard_scene import new_pair, wg
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 KEY = Key("wireguard", "wg0")
 EVERY_S = 0.05

@@ -37,6 +37,8 @@ spec:
       spec: {ifname: spare0, adminUp: true}
 """
 ADDRESS = "http://127.0.0.1:9473"
+COOKIE = "holdfast-9473"
+KEY = f"of-the-tests-{'x' * 30}"
 # How long a browser and a daemon take for something is up to the machine.
 expect.set_options(timeout=60_000)
 
@@ -49,6 +51,18 @@ class Scene:
     root: Path
 
 
+def keep_key(root: Path) -> None:
+    """As a daemon before this one would have left it."""
+    place = root / "run/holdfast/console.key"
+    place.parent.mkdir(parents=True)
+    place.write_text(f"{KEY}\n")
+    place.chmod(0o600)
+
+
+def let_in(page: Page) -> None:
+    page.context.add_cookies([{"name": COOKIE, "value": KEY, "url": ADDRESS}])
+
+
 @pytest.fixture
 def scene(netns: Namespace, root: Path) -> Iterator[Scene]:
     root.mkdir()
@@ -57,6 +71,7 @@ def scene(netns: Namespace, root: Path) -> Iterator[Scene]:
     netns.ip("link set isp0 up")
     file = root / "router.yaml"
     file.write_text(CONFIG)
+    keep_key(root)
     with serve(root, file) as daemon:
         daemon.wait_for("converged")
         yield Scene(netns, daemon, file, root)
@@ -83,8 +98,9 @@ def problems() -> list[str]:
 
 @pytest.fixture
 def page(browser: Browser, problems: list[str]) -> Iterator[Page]:
-    """Whatever goes wrong in the page fails the test."""
+    """One that has the key. Whatever goes wrong in the page fails the test."""
     page = browser.new_page()
+    let_in(page)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     yield page

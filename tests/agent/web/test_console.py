@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from holdfast.agent.web.app import MOST_STREAMS
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
-from tests.agent.street import until
-from tests.agent.web.conftest import ADDRESS, CONFIG, Scene
+from holdfast.web.server_sent_events import MOST_STREAMS
+from tests.agent.two_providers import until
+from tests.agent.web.conftest import ADDRESS, CONFIG, COOKIE, KEY, Scene, let_in
 
 
 def delete_route(scene: Scene) -> None:
@@ -73,6 +73,7 @@ def test_events_come_live(scene: Scene, page: Page) -> None:
 def test_times_are_those_of_the_router(scene: Scene, browser: Browser) -> None:
     """Wherever the browser is, those that come live go with those that were there."""
     page = browser.new_context(timezone_id="Asia/Kathmandu").new_page()
+    let_in(page)
     page.goto(f"{ADDRESS}/events")
     expect(page.locator("#live")).to_have_text("live")
     delete_route(scene)
@@ -177,7 +178,10 @@ def test_a_page_that_was_turned_away_comes_back(
 ) -> None:
     taken = [socket.create_connection(("127.0.0.1", 9473), timeout=20) for _ in range(MOST_STREAMS)]
     for sock in taken:
-        sock.sendall(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n\r\n")
+        sock.sendall(
+            b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n"
+            b"Cookie: %s=%s\r\n\r\n" % (COOKIE.encode(), KEY.encode())
+        )
         sock.recv(12)
     page.goto(ADDRESS)
     expect(page.locator("#live")).to_have_text("not connected")

@@ -12,15 +12,23 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.web.address import parse_listen
-from holdfast.agent.web.app import MOST_STREAMS
-from tests.agent.street import until
-from tests.agent.web.conftest import Scene
+from holdfast.web.server_sent_events import MOST_STREAMS
+from tests.agent.two_providers import until
+from tests.agent.web.conftest import COOKIE, KEY, Scene
+
+_COOKIE = f"{COOKIE}={KEY}"
+_STREAM = (
+    f"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\nCookie: {_COOKIE}\r\n\r\n"
+).encode()
 
 
-def get(path: str, method: str = "GET", host: str = "127.0.0.1:9473") -> tuple[int, str]:
+def get(
+    path: str, method: str = "GET", host: str = "127.0.0.1:9473", cookie: str = _COOKIE
+) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
     connection.putrequest(method, path, skip_host=True)
     connection.putheader("Host", host)
+    connection.putheader("Cookie", cookie)
     connection.endheaders()
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -101,7 +109,9 @@ def test_documents() -> None:
 
 def _stream() -> http.client.HTTPResponse:
     connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
-    connection.request("GET", "/api/v1/events/stream", headers={"Connection": "close"})
+    connection.request(
+        "GET", "/api/v1/events/stream", headers={"Connection": "close", "Cookie": _COOKIE}
+    )
     return connection.getresponse()
 
 
@@ -115,7 +125,7 @@ def test_streams_that_are_asked_for_all_at_once(scene: Scene) -> None:  # noqa: 
     """None of them was read of when the others were let in."""
     asked = [socket.create_connection(("127.0.0.1", 9473), timeout=20) for _ in range(40)]
     for sock in asked:
-        sock.sendall(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n\r\n")
+        sock.sendall(_STREAM)
     answers = [sock.recv(12) for sock in asked]
     assert answers.count(b"HTTP/1.1 200") == MOST_STREAMS
     assert answers.count(b"HTTP/1.1 503") == 40 - MOST_STREAMS
@@ -127,7 +137,9 @@ def test_streams_that_are_asked_for_all_at_once(scene: Scene) -> None:  # noqa: 
 @pytest.mark.usefixtures("scene")
 def test_a_number_of_another_ledger_is_no_dead_end() -> None:
     connection = http.client.HTTPConnection("127.0.0.1", 9473, timeout=20)
-    connection.request("GET", "/api/v1/events/stream", headers={"Last-Event-ID": "999999"})
+    connection.request(
+        "GET", "/api/v1/events/stream", headers={"Last-Event-ID": "999999", "Cookie": _COOKIE}
+    )
     answer = connection.getresponse()
     newest = json.loads(get("/api/v1/events")[1])["events"][-1]["sequence"]
     assert answer.readline().decode() == f"id: {newest}\n"
@@ -150,7 +162,7 @@ def test_streams_that_nobody_reads(scene: Scene) -> None:
     try:
         for _ in range(16):
             sock = socket.create_connection(("127.0.0.1", 9473))
-            sock.sendall(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n\r\n")
+            sock.sendall(_STREAM)
             idle.append(sock)
         until(lambda: _stream_status() == 503, "the limit")
         for _ in range(30):
@@ -163,7 +175,7 @@ def test_streams_that_nobody_reads(scene: Scene) -> None:
             sock.close()
 
 
-_ASKING = b"GET /static/console.js HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n"
+_ASKING = b"GET /static/page.js HTTP/1.1\r\nHost: 127.0.0.1:9473\r\n"
 
 
 @pytest.mark.parametrize(

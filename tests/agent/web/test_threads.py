@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.status import DaemonStatus
-from holdfast.agent.web.address import Listen
+from holdfast.agent.daemon_status import DaemonStatus
+from holdfast.agent.web.console import Console
 from holdfast.agent.web.formats import FILTERS
 from holdfast.agent.web.server import web
 from holdfast.agent.web.view import Seen
 from holdfast.paths import Paths
+from holdfast.web.address import Listen
+from tests.agent.web.conftest import COOKIE, KEY
 from tests.namespace import Namespace
 
 _PORT = 9473
@@ -43,7 +45,8 @@ async def _ask(path: str) -> asyncio.StreamWriter:
                 break
             except ConnectionRefusedError:
                 await asyncio.sleep(0.01)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{_PORT}\r\n\r\n".encode())
+    head = f"Host: 127.0.0.1:{_PORT}\r\nCookie: {COOKIE}={KEY}\r\n"
+    writer.write(f"GET {path} HTTP/1.1\r\n{head}\r\n".encode())
     await writer.drain()
     return writer
 
@@ -62,7 +65,7 @@ def test_pages_are_not_made_on_the_event_loop(
     monkeypatch.setitem(FILTERS, "moment", noted)
 
     async def scene() -> None:
-        async with web(Still(Paths(root)), Listen("127.0.0.1", _PORT), print):
+        async with web(Still(Paths(root)), Console(Listen("127.0.0.1", _PORT), KEY), print):
             writer = await _ask("/generations")
             async with asyncio.timeout(10):
                 while not made_in:
@@ -87,7 +90,7 @@ def test_slow_pages_take_no_thread_that_deadlines_are_kept_in(
     monkeypatch.setattr(Seen, "generations", slow)
 
     async def scene() -> None:
-        async with web(Still(Paths(root)), Listen("127.0.0.1", _PORT), print):
+        async with web(Still(Paths(root)), Console(Listen("127.0.0.1", _PORT), KEY), print):
             asked = [await _ask("/generations") for _ in range(40)]
             try:
                 while not begun.acquire(blocking=False):

@@ -17,7 +17,9 @@ from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import GONE, Lease
 from holdfast.resources.router import load_router
-from tests.safety.router import document
+from tests.safety.router_scene import document
+
+pytestmark = pytest.mark.programs
 
 LINKS = {"wan0", "eth0.10"}
 GOOD4 = {

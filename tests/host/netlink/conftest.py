@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.host.netlink.addresses import AddressDriver
+from holdfast.host.netlink.addresses.driver import AddressDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import TAG
 from tests.namespace import Namespace

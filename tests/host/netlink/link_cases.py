@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.engine.artifact import Artifact, Value
 from holdfast.engine.kinds.link import link
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from tests.host.netlink.drive import create, run
 from tests.lanes import covered_elsewhere, needs_link_type
 from tests.namespace import Namespace

@@ -13,8 +13,8 @@ from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.route import RouteTemplate, batch, expand, pack_key
 from holdfast.engine.observed import BulkSighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host.netlink.route_codec import packed_address
-from holdfast.host.netlink.routes import RouteDriver
+from holdfast.host.netlink.routes.driver import RouteDriver
+from holdfast.host.netlink.routes.route_codec import packed_address
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.namespace import Namespace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.host.netlink.addresses import AddressDriver
+from holdfast.host.netlink.addresses.driver import AddressDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import TAG, at, create, delete, look, losses, see, succeed
 from tests.host.netlink.vanished import foreign, gone_with, names
@@ -49,12 +49,31 @@ def test_secondaries(netns: Namespace, driver: AddressDriver, promote: str) -> N
         "route add 10.23.0.0/24 via 10.1.0.9 src 10.0.0.4 proto static",
     )
     predicted, lost = gone_with(netns, driver, OURS)
-    assert names(predicted) == names(lost)
     expected = ["route 10.20.0.0/24"]
+    swept: list[str] = []
     if promote == "none":
         expected += ["route 10.21.0.0/24"]
-        expected += ["address 10.0.0.2/24 dev lan", "address 10.0.0.3/24 dev lan"]
-    assert names(lost) == sorted(expected)
+        swept += ["address 10.0.0.2/24 dev lan", "address 10.0.0.3/24 dev lan"]
+    assert names(predicted) == expected
+    assert names(lost) == sorted(expected + swept)
+
+
+@pytest.mark.uml
+def test_secondaries_of_others_come_back(netns: Namespace, driver: AddressDriver) -> None:
+    """They go with the primary and are put back at once: nobody loses them."""
+    succeed(driver, create(OURS))
+    foreign(netns, "addr add 10.0.0.2/24 dev lan label lan:two", "addr add 10.0.0.3/24 dev lan")
+    foreign(netns, "addr add 10.5.0.1/24 dev lan", "route add 10.20.0.0/24 via 10.0.0.9")
+    before = netns.ip("-4 addr show dev lan")
+    assert OURS.key not in losses(driver)
+    (done,) = succeed(driver, delete(see(driver)[OURS.key].artifact))
+    assert done.notes == (
+        "address 10.0.0.2/24 dev lan went with it and was put back",
+        "address 10.0.0.3/24 dev lan went with it and was put back",
+    )
+    shown = netns.ip("-4 addr show dev lan")
+    assert [one for one in before.split() if one not in shown.split()] == ["10.0.0.1/24"]
+    assert "10.20.0.0/24 via 10.0.0.9" in netns.ip("route show")
 
 
 @pytest.mark.uml
@@ -177,11 +196,10 @@ def test_secondaries_of_ours_come_back(driver: AddressDriver) -> None:
 
 
 @pytest.mark.uml
-def test_claimed_secondaries_count_as_ours(netns: Namespace, driver: AddressDriver) -> None:
+def test_claimed_secondaries_come_back(netns: Namespace, driver: AddressDriver) -> None:
     adopted = at("10.0.0.2/24", "lan")
     succeed(driver, create(OURS))
     foreign(netns, "addr add 10.0.0.2/24 dev lan label lan:two")
-    assert OURS.key in losses(driver)
     seen = see(driver, adopted, claimed=[adopted])
     assert OURS.key not in losses(driver, adopted, claimed=[adopted])
     succeed(driver, delete(seen[OURS.key].artifact))

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.host.netlink.addresses import AddressDriver
+from holdfast.host.netlink.addresses.driver import AddressDriver
 from tests.host.netlink.drive import at, create, error, look, replace, succeed
 from tests.host.netlink.vanished import foreign, gone_with, names
 from tests.namespace import Namespace

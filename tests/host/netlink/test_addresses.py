@@ -12,9 +12,9 @@ from holdfast.engine.artifact import Artifact
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.host.netlink import attributes
-from holdfast.host.netlink.address_codec import RTM_GETADDR
-from holdfast.host.netlink.addresses import AddressDriver
-from holdfast.host.netlink.names import read_names
+from holdfast.host.netlink.addresses.address_codec import RTM_GETADDR
+from holdfast.host.netlink.addresses.driver import AddressDriver
+from holdfast.host.netlink.links.link_names import read_names
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import (
     TAG,

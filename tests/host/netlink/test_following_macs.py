@@ -11,8 +11,8 @@ import pytest
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.link import link
-from holdfast.host.netlink import link_losses
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links import link_losses
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import claims, create, delete, error, look, succeed, update
 from tests.lanes import needs_link_type
@@ -128,7 +128,7 @@ def test_a_bridge_with_a_mac_of_its_own_takes_any_port(
 
 
 _ASK = """
-from holdfast.host.netlink import following_macs, link_losses
+from holdfast.host.netlink.links import following_macs, link_losses
 from holdfast.host.netlink.socket import NetlinkSocket
 links = link_losses.read_links(NetlinkSocket())
 old, new = [links["middle"]["mac"]], [links["middle"]["mac"], links["low"]["mac"]]

@@ -19,7 +19,7 @@ from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.link import LINK, TYPES, link
 from holdfast.engine.plan import Verb
 from holdfast.engine.reconcile import scope
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.state.ledger import Ledger
 from tests.host.netlink.drive import (
@@ -36,7 +36,7 @@ from tests.host.netlink.drive import (
 from tests.host.netlink.link_cases import NONCE, first, make
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
-from tests.safety import router
+from tests.safety import router_scene
 
 pytestmark = pytest.mark.uml
 
@@ -192,17 +192,18 @@ TUNNEL = {"Interface/t": f"{{ifname: t0, type: ip6tnl, {_ENDS}}}"}
 NIC = {"Interface/nic": "{ifname: nic0, mtu: 1400}"}
 
 
+@pytest.mark.programs
 def test_it_goes_with_what_declared_it_unless_others_need_it() -> None:
-    with router.scene() as scene:
+    with router_scene.scene() as scene:
         needs_link_type(Namespace(), "ip6tnl")
         scene.apply({**NIC, **TUNNEL})
-        router.ip("addr add 192.0.0.2/29 dev t0\nlink set t0 up\n")
+        router_scene.ip("addr add 192.0.0.2/29 dev t0\nlink set t0 up\n")
         report = scene.apply(NIC)
         (orphan,) = report.after.orphans
         assert (str(getattr(orphan.subject, "key", "")), orphan.removed) == ("link t0", False)
         assert "others would lose address 192.0.0.2/29" in orphan.reason
         assert not report.before.changes
-        router.ip("addr del 192.0.0.2/29 dev t0\n")
+        router_scene.ip("addr del 192.0.0.2/29 dev t0\n")
         report = scene.apply(NIC)
         assert [str(one.verb) for one in report.before.changes] == ["delete"]
         assert not report.failures

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine.artifact import Value
-from holdfast.host.netlink import link_losses
-from holdfast.host.netlink.disabled_ipv6 import DisabledIPv6
-from holdfast.host.netlink.link_losses import LinkLosses
+from holdfast.engine.artifact import Key, Value
+from holdfast.engine.driver import Coming
+from holdfast.engine.plan import Change, Verb
+from holdfast.host.netlink.addresses.disabled_ipv6 import DisabledIPv6
+from holdfast.host.netlink.links import link_losses
+from holdfast.host.netlink.links.link_losses import LinkLosses
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import TAG
 from tests.host.netlink.vanished import foreign, names, world
@@ -20,7 +22,7 @@ from tests.namespace import Namespace
 
 Foresee = Callable[[LinkLosses], list[str]]
 
-MAC = "02:00:00:00:00:01"
+MAC, ENTRY, LEARNT = "02:00:00:00:00:01", "02:00:00:00:00:aa", "02:00:00:00:00:ab"
 
 
 @pytest.fixture
@@ -57,6 +59,15 @@ def furnish(netns: Namespace, dev: str, number: int, table: str = "main") -> Non
         f"-6 route add fd4{number}::/64 dev {dev} proto static mtu 1400",
         f"neigh add 10.{number}.0.7 lladdr {MAC} dev {dev} nud permanent",
         f"neigh add fd0{number}::7 lladdr {MAC} dev {dev} nud permanent",
+        *(
+            f"neigh add {address} dev {dev} {said}"
+            for net in (f"10.{number}.0.", f"fd0{number}::")
+            for address, said in (
+                (f"{net}21", "managed"),
+                (f"{net}22", f"lladdr {MAC} nud reachable extern_learn"),
+                (f"{net}23", f"lladdr {MAC} nud noarp"),
+            )
+        ),
         f"nexthop add id {number + 7} via 10.{number}.0.9 dev {dev}",
         f"nexthop add id 1{number + 7} via fd0{number}::9 dev {dev}",
         f"nexthop add id 2{number + 7} group {number + 7}",
@@ -149,10 +160,11 @@ def test_ipv6_switched_off(netns: Namespace, sock: NetlinkSocket, where: str, ke
 @pytest.mark.uml
 def test_mac(netns: Namespace, sock: NetlinkSocket) -> None:
     lost = compare(netns, sock, changing("lan", "mac", MAC), f"link set lan address {MAC}")
-    assert [one.split(" (")[0] for one in lost] == [
-        "neighbour 10.0.0.7 dev lan",
-        "neighbour fd00::7 dev lan",
-    ]
+    assert {one.split(" (")[0] for one in lost} == {
+        f"neighbour {net}{host} dev lan"
+        for net in ("10.0.0.", "fd00::")
+        for host in (7, 21, 22, 23)
+    }
 
 
 @pytest.mark.uml
@@ -211,7 +223,17 @@ def bridge(netns: Namespace, sock: NetlinkSocket) -> NetlinkSocket:
     netns.ip("link set wan master br0")
     _wait_for_carrier(netns, "br0")
     furnish(netns, "br0", 2)
+    furnish_port(netns, "wan", "br0")
     return sock
+
+
+def furnish_port(netns: Namespace, port: str, bridge: str, *more: str) -> None:
+    """Static entries of the bridge's table, of which others may be in other VLANs."""
+    netns.run("bridge", "fdb", "add", ENTRY, "dev", port, "master", "static", *more)
+    netns.run("bridge", "fdb", "add", LEARNT, "dev", port, "master", "extern_learn", *more)
+    for group in ("239.1.1.1", "ff15::7"):
+        said = ("dev", bridge, "port", port, "grp", group, "permanent")
+        netns.run("bridge", "mdb", "add", *said, *more)
 
 
 def _wait_for_carrier(netns: Namespace, dev: str) -> None:
@@ -238,6 +260,60 @@ def test_ports(
     netns: Namespace, bridge: NetlinkSocket, name: str, field: str, value: Value, command: str
 ) -> None:
     compare(netns, bridge, changing(name, field, value), command)
+
+
+@pytest.mark.uml
+@pytest.mark.parametrize("command", ["link set wan nomaster", "link del wan"])
+def test_entries_of_a_port(netns: Namespace, bridge: NetlinkSocket, command: str) -> None:
+    ends = command == "link del wan"
+    foresee: Foresee = (
+        (lambda losses: losses.of_end("wan")) if ends else changing("wan", "master", "")
+    )
+    lost = compare(netns, bridge, foresee, command)
+    by_hand = "(protocol 0 (made by hand or by a program that sets none))"
+    assert f"forwarding entry {ENTRY} dev wan {by_hand}" in lost
+    assert f"forwarding entry {LEARNT} dev wan {by_hand}" in lost
+    assert "multicast entry ff15::7 dev br0 port wan (protocol static)" in lost
+
+
+def test_entries_of_a_vxlan(netns: Namespace, sock: NetlinkSocket) -> None:
+    """Not the one that the kernel made for its other end."""
+    netns.ip("link add vx0 type vxlan id 9 dstport 4790 remote 192.0.2.9")
+    for more in (("dst", "192.0.2.10"), ("dst", "192.0.2.11")):
+        netns.run("bridge", "fdb", "append", "00:00:00:00:00:00", "dev", "vx0", *more, "self")
+    losses = LinkLosses(sock, link_losses.read_links(sock), TAG, lambda _key: False)
+    assert [one.partition(" (")[0] for one in losses.of_end("vx0")] == [
+        "forwarding entry 00:00:00:00:00:00 dev vx0 dst 192.0.2.10",
+        "forwarding entry 00:00:00:00:00:00 dev vx0 dst 192.0.2.11",
+    ]
+
+
+@pytest.mark.uml
+def test_entries_once_for_each_vlan(netns: Namespace, bridge: NetlinkSocket) -> None:
+    needs_link_type(netns, "vlan")  # and bridges with them
+    netns.ip("link set br0 type bridge vlan_filtering 1")
+    netns.run("bridge", "vlan", "add", "dev", "wan", "vid", "5")
+    furnish_port(netns, "wan", "br0", "vlan", "5")
+    lost = compare(netns, bridge, changing("wan", "master", ""), "link set wan nomaster")
+    entries = sorted(one.partition(" (")[0] for one in lost if one.startswith("forwarding"))
+    # One that was made without a VLAN stands for those that the port was in.
+    assert entries == [
+        f"forwarding entry {mac} dev wan{vlan}"
+        for mac in (ENTRY, LEARNT)
+        for vlan in ("", " vlan 1", " vlan 5")
+    ]
+
+
+@pytest.mark.uml
+def test_ports_that_leave_together(netns: Namespace, bridge: NetlinkSocket) -> None:
+    """Only the last one takes the carrier, whichever that is."""
+    netns.ip("link set lan master br0")
+    leaving = Coming(Verb.UPDATE, (Change("master", "br0", ""),))
+    losses = LinkLosses(bridge, link_losses.read_links(bridge), TAG, lambda _key: False)
+    found = losses.of({Key("link", name): leaving for name in ("wan", "lan")}, [])
+    told = [[one.what for one in each] for each in found.values()]
+    assert ["route 10.52.0.0/24 (protocol static)" in each for each in told] == [False, True]
+    assert "route 10.52.0.0/24 (protocol static)" not in losses.of_change("lan", "master", "")
 
 
 @pytest.mark.uml

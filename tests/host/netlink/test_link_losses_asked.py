@@ -12,12 +12,14 @@ from holdfast.engine.driver import Scope
 from holdfast.engine.intent import Action, Desired, Intent
 from holdfast.engine.kinds.link import link
 from holdfast.engine.reconcile import scope
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.state.ledger import Ledger
 from tests.host.netlink.drive import claims, create, succeed
 from tests.namespace import Namespace
-from tests.safety import router
+from tests.safety import router_scene
+
+pytestmark = pytest.mark.programs
 
 VXLAN: dict[str, Value] = {"type": "vxlan", "vni": 7, "port": 4789, "up": True}
 
@@ -85,11 +87,11 @@ def test_nor_about_what_is_not_ours(driver: LinkDriver, sock: CountingSocket) ->
 
 def test_what_came_after_the_plan_stops_the_delete_and_leaves_the_claim_whole() -> None:
     """The plan was made before; the driver looks again."""
-    with router.scene() as scene:
+    with router_scene.scene() as scene:
         spec = "{ifname: vx0, type: vxlan, vxlan: {id: 7}, adminUp: true}"
         scene.apply({"Interface/vx": spec})
         gone = {"Interface/vx": "{ifname: vx0, state: absent}"}
-        late = router.Watched(before=lambda: router.ip("addr add 192.0.2.9/24 dev vx0"))
+        late = router_scene.Watched(before=lambda: router_scene.ip("addr add 192.0.2.9/24 dev vx0"))
         report = scene.apply(gone, late)
         ((_, failure),) = report.failures
         assert failure.error.startswith("would take what others made: address 192.0.2.9/24")
@@ -98,7 +100,7 @@ def test_what_came_after_the_plan_stops_the_delete_and_leaves_the_claim_whole() 
         with Ledger.read(scene.paths) as ledger:
             (claim,) = ledger.claims().values()
         assert claim.state is ClaimState.OWNED
-        router.ip("addr del 192.0.2.9/24 dev vx0")
+        router_scene.ip("addr del 192.0.2.9/24 dev vx0")
         assert scene.apply(gone).converged
         with Ledger.read(scene.paths) as ledger:
             assert ledger.claims() == {}

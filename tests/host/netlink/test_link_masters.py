@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.engine.kinds.link import link
 from holdfast.host.netlink import attributes
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkError, NetlinkSocket, Request
 from tests.host.netlink.drive import create, error, look, succeed, update
 from tests.host.netlink.link_cases import MAC, first, make

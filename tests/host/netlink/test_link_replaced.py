@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.artifact import Value
 from holdfast.engine.kinds.link import link
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import error, look, replace
 from tests.host.netlink.link_cases import NONCE, make

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.engine.artifact import Value
+from holdfast.engine.artifact import Key, Value
 from holdfast.engine.decide import settling
 from holdfast.engine.diff import changes
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.link import LINK, TYPES, link
 from holdfast.engine.plan import Verb
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import (
     claims,
@@ -80,9 +80,9 @@ def test_the_nonce_stands_from_creation_until_settled(driver: LinkDriver, kind: 
     artifact = first(kind)
     make(driver, artifact)
     assert look(driver, artifact).nonce == NONCE
-    driver.settle({"made0": "4711"})
+    driver.settle({artifact.key: "4711"})
     assert look(driver, artifact).nonce == NONCE
-    driver.settle({"made0": NONCE, "no-such-link": NONCE})
+    driver.settle({artifact.key: NONCE, Key("link", "no-such-link"): NONCE})
     assert look(driver, artifact).nonce == ""
 
 

@@ -11,9 +11,9 @@ import pytest
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.driver import Result
 from holdfast.engine.kinds.rule import rule
-from holdfast.host.netlink.address_codec import RTM_DELADDR, RTM_GETADDR
-from holdfast.host.netlink.addresses import AddressDriver
-from holdfast.host.netlink.names import read_names
+from holdfast.host.netlink.addresses.address_codec import RTM_DELADDR, RTM_GETADDR
+from holdfast.host.netlink.addresses.driver import AddressDriver
+from holdfast.host.netlink.links.link_names import read_names
 from holdfast.host.netlink.rules import RuleDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import TAG, at, create, delete, run, see, stamped, succeed
@@ -137,12 +137,6 @@ def with_socket(use: Callable[[NetlinkSocket], None]) -> None:
             "route 10.20.0.0/24 (protocol static)",
         ),
         (
-            ADDRESSES,
-            "addr add 10.9.60.2/24 dev lan",
-            "address 10.9.60.2/24 dev lan (protocol 0 (made by hand or by a program that sets"
-            " none))",
-        ),
-        (
             ADDRESSES6,
             "-6 route add fd09:3c::/64 dev lan proto static metric 10",
             "route fd09:3c::/64 metric 10 (protocol static)",
@@ -169,6 +163,17 @@ def test_what_others_make_meanwhile_is_not_lost(
     assert refused(results) == {wanted[60].key.name: f"would take what others made: {loss}"}
     assert set(see(addresses)) == {wanted[60].key}
     assert [others(netns, wanted)] == worlds
+
+
+def test_a_secondary_that_others_make_meanwhile_is_put_back(
+    addresses: AddressDriver, netns: Namespace, interrupted: Drivers
+) -> None:
+    """The kernel deletes it with its primary: no loss where it comes back in the same step."""
+    seen = made(addresses, ADDRESSES)
+    act = lambda: netns.ip("addr add 10.9.60.2/24 dev lan")  # noqa: E731 (it is handed on)
+    driver = interrupted(Interrupted(RTM_GETADDR, act, after=1), AddressDriver)
+    assert refused(delete_all(driver, seen)) == {}
+    assert "10.9.60.2/24" in netns.ip("-4 addr show dev lan")
 
 
 def test_the_last_address_of_a_link_stays_for_anothers_route(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from holdfast.engine.kinds.route import Nexthop, pack_key, template
 from holdfast.host.netlink.messages import Dump, runs
-from holdfast.host.netlink.route_codec import DEFAULT_KEY, Leg, created
-from holdfast.host.netlink.route_decode import pick, select
+from holdfast.host.netlink.routes.route_codec import DEFAULT_KEY, Leg, created
+from holdfast.host.netlink.routes.route_decode import pick, select
 
 
 def message(

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.engine.path.lookup import Packet, Path, look_up
 from holdfast.host.netlink.path_read import read_network
-from holdfast.host.netlink.route_lookup import path
+from holdfast.host.netlink.routes.route_lookup import path
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.namespace import Namespace
 

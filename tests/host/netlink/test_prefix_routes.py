@@ -13,9 +13,9 @@ from holdfast.engine.artifact import Artifact
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.address import ADDRESS, LOST, matches
 from holdfast.engine.plan import Operation, Risk, Verb
-from holdfast.host.netlink.addresses import AddressDriver
-from holdfast.host.netlink.names import read_names
-from holdfast.host.netlink.route_point import FEW
+from holdfast.host.netlink.addresses.driver import AddressDriver
+from holdfast.host.netlink.links.link_names import read_names
+from holdfast.host.netlink.routes.route_probe import FEW
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import TAG, at, create, delete, look, see, stamped, succeed
 from tests.lanes import needs_link_type

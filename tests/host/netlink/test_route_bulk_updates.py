@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.engine.driver import Result
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate, template
-from holdfast.host.netlink.route_codec import RTM_DELROUTE, RTM_NEWROUTE
-from holdfast.host.netlink.routes import RouteDriver
+from holdfast.host.netlink.routes.driver import RouteDriver
+from holdfast.host.netlink.routes.route_codec import RTM_DELROUTE, RTM_NEWROUTE
 from tests.host.netlink.interruption import Interrupted, socket_with
 from tests.host.netlink.route_bench import TAG, Bench, route, routes
 from tests.namespace import Namespace

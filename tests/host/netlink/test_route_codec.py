@@ -16,8 +16,14 @@ from holdfast.engine.kinds.route import (
     template_of,
 )
 from holdfast.host.netlink import attributes
-from holdfast.host.netlink.route_codec import Leg, OddTemplate, created, deleted, packed_address
-from holdfast.host.netlink.route_decode import Reader, keys_without_metric, select, settle
+from holdfast.host.netlink.routes.route_codec import (
+    Leg,
+    OddTemplate,
+    created,
+    deleted,
+    packed_address,
+)
+from holdfast.host.netlink.routes.route_decode import Reader, keys_without_metric, select, settle
 
 LINKS = {1: "lo", 3: "v0", 5: "v1"}
 INDEXES = {name: index for index, name in LINKS.items()}

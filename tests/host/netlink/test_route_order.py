@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine.kinds.route import Nexthop, template
-from holdfast.host.netlink import route_order
 from holdfast.host.netlink.messages import HEADER, Dump, Run, runs
-from holdfast.host.netlink.route_codec import RTM_NEWROUTE, Leg, Shape, created
-from holdfast.host.netlink.route_order import Wanted, same
+from holdfast.host.netlink.routes import route_order
+from holdfast.host.netlink.routes.route_codec import RTM_NEWROUTE, Leg, Shape, created
+from holdfast.host.netlink.routes.route_order import Wanted, same
 
 TAG = 72
 
@@ -42,6 +43,7 @@ def _dump(bodies: Iterable[bytes], at_once: int) -> Dump:
 _NUMBERS = st.lists(st.integers(0, 400), unique=True, max_size=12)
 
 
+@pytest.mark.long
 @given(
     st.integers(64, 300),
     _NUMBERS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.engine import reconcile, reverse, reverse_form
+from holdfast.engine import reconcile, snapshot, snapshot_form
 from holdfast.engine.plan import Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
@@ -17,7 +17,7 @@ from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.namespace import Namespace
-from tests.safety.router import TAG, Scene, document, load
+from tests.safety.router_scene import TAG, Scene, document, load
 
 RESOURCES = {
     "Interface/lan": "{ifname: lan}",
@@ -118,8 +118,8 @@ def test_the_way_back_asks_for_nothing_that_cannot_be_declared(
         claims = ledger.claims()
         observed = host.observe(reconcile.scope(desired, claims, ledger.tables()))
         made = plan(desired, observed, claims, Policy(host.epoch))
-        before = reverse.take(made, observed, claims, host.epoch, TAG, {}, lambda _seen: b"")
-    kept = reverse_form.unpack(reverse_form.pack(before)).batches
+        before = snapshot.take(made, observed, claims, host.epoch, TAG, {}, lambda _seen: b"")
+    kept = snapshot_form.unpack(snapshot_form.pack(before)).batches
     keys = [(batch.scope, key) for batch in kept for key in batch.keys]
     assert len(keys) == len(set(keys)) == 4
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.route import Nexthop, batch, destination, pack_key, template
-from holdfast.host.netlink.routes import RouteDriver
+from holdfast.host.netlink.routes.driver import RouteDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.namespace import Namespace
 

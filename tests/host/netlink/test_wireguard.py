@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.engine.kinds.link import link
-from holdfast.host.netlink.links import LinkDriver
+from holdfast.host.netlink.links.driver import LinkDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.host.netlink.drive import create, delete, look, run, see, succeed, update
 from tests.host.netlink.link_cases import NONCE

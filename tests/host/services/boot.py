@@ -6,14 +6,14 @@ import os
 import sys
 from pathlib import Path
 
-from tests.host.services.stage import Stage, unit, until
+from tests.host.services.service_passes import ServicePasses, unit, until
 from tests.host.services.test_systemd import main_pid, show
 
 _REBOOT = 133
 
 
 def main() -> int:
-    machine = Stage(Path("/"))
+    machine = ServicePasses(Path("/"))
     wanted = unit("one", folders=("/run/holdfast/one",))
     if os.environ["HOLDFAST_BOOT"] == "1":
         machine.apply(wanted)

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from tests.cli.conftest import COMMAND
-from tests.host.services.stage import Stage, over, until
+from tests.host.services.service_passes import ServicePasses, over, until
 
 _AHEAD_S = 100_000  # so far the server's clock is ahead of the one that is to be set
 _TO_NTP_S = 2_208_988_800  # from 1900 to 1970
@@ -72,7 +72,7 @@ def main() -> None:
     root, file, empty = folder / "root", folder / "router.yaml", folder / "empty.yaml"
     file.write_text(_HEAD + _TIME.replace("SERVER", "127.0.0.1"))
     empty.write_text(_HEAD.replace("resources:", "resources: []"))
-    stage = Stage(root)
+    stage = ServicePasses(root)
     plan = ("plan", "--detailed-exitcode", str(file))
 
     before = time.time() - time.monotonic()

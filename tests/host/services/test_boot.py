@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.lanes import needs_programs
+
+pytestmark = pytest.mark.programs
 
 _PROJECT = Path(__file__).parents[3]
 

@@ -15,13 +15,13 @@ from holdfast.errors import DriverError
 from holdfast.host.services import log, processes
 from holdfast.host.services.client import Client
 from holdfast.host.services.folder import LOGS, PLACE
-from tests.host.services.stage import Stage, over, python, unit, until
+from tests.host.services.service_passes import ServicePasses, over, python, unit, until
 from tests.host.services.test_supervisor import HUP
 
 _TALKATIVE = "import time\nwhile True: print('x' * 1000); time.sleep(0.001)\n"
 
 
-def _place(services: Stage) -> Path:
+def _place(services: ServicePasses) -> Path:
     return services.root / PLACE.lstrip("/")
 
 
@@ -38,7 +38,7 @@ def _full(folder: Path) -> Iterator[None]:
         ballast.unlink()
 
 
-def test_a_reload_that_cannot_be_recorded_is_said_once(services: Stage) -> None:
+def test_a_reload_that_cannot_be_recorded_is_said_once(services: ServicePasses) -> None:
     run = services.root / "run"
     run.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", run], check=True)
@@ -61,7 +61,7 @@ def test_a_reload_that_cannot_be_recorded_is_said_once(services: Stage) -> None:
         subprocess.run(["umount", "-l", run], check=True)
 
 
-def test_one_entry_that_is_none_stops_no_other(services: Stage) -> None:
+def test_one_entry_that_is_none_stops_no_other(services: ServicePasses) -> None:
     services.apply(unit("one"))
     pid = services.pid("one")
     services.kill_supervisor()
@@ -73,7 +73,7 @@ def test_one_entry_that_is_none_stops_no_other(services: Stage) -> None:
 
 
 @pytest.mark.parametrize("wiped", [PLACE, "/run"])
-def test_a_program_that_nobody_would_find_again_ends(services: Stage, wiped: str) -> None:
+def test_a_program_that_nobody_would_find_again_ends(services: ServicePasses, wiped: str) -> None:
     services.apply(unit("one"))
     pid, before = services.pid("one"), services.supervisors()
     shutil.rmtree(services.root / wiped.lstrip("/"))
@@ -86,7 +86,7 @@ def test_a_program_that_nobody_would_find_again_ends(services: Stage, wiped: str
     assert len(services.supervisors()) == 1
 
 
-def test_without_its_socket_a_supervisor_makes_room(services: Stage) -> None:
+def test_without_its_socket_a_supervisor_makes_room(services: ServicePasses) -> None:
     services.apply(unit("one", python(HUP), reload="a"))
     until(lambda: "began" in services.log("one"), "it began")
     pid = services.pid("one")
@@ -96,7 +96,7 @@ def test_without_its_socket_a_supervisor_makes_room(services: Stage) -> None:
     assert len(services.supervisors()) == 1
 
 
-def test_a_deleted_log_does_not_grow_for_ever(services: Stage) -> None:
+def test_a_deleted_log_does_not_grow_for_ever(services: ServicePasses) -> None:
     services.apply(unit("one", python(_TALKATIVE)))
     pid = services.pid("one")
     (services.root / LOGS.lstrip("/") / "one.log").unlink()
@@ -109,7 +109,9 @@ def test_a_deleted_log_does_not_grow_for_ever(services: Stage) -> None:
     until(shortened, "it is cut short")
 
 
-def test_a_file_in_the_place_of_a_deleted_log_is_not_cut(services: Stage, tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_deleted_log_is_not_cut(
+    services: ServicePasses, tmp_path: Path
+) -> None:
     """Only what was the log is ours to cut: a program may send its words elsewhere."""
     other = tmp_path / "other"
     code = (
@@ -124,7 +126,7 @@ def test_a_file_in_the_place_of_a_deleted_log_is_not_cut(services: Stage, tmp_pa
     assert Path(f"/proc/{pid}/fd/2").stat().st_size == 100
 
 
-def test_where_no_log_can_be_kept_programs_run_all_the_same(services: Stage) -> None:
+def test_where_no_log_can_be_kept_programs_run_all_the_same(services: ServicePasses) -> None:
     (services.root / "elsewhere").mkdir(parents=True)
     (services.root / "var").mkdir()
     (services.root / "var/log").symlink_to("../elsewhere")
@@ -134,7 +136,7 @@ def test_where_no_log_can_be_kept_programs_run_all_the_same(services: Stage) -> 
 
 
 def test_one_that_ends_while_it_is_looked_at_does_not_run(
-    services: Stage, monkeypatch: pytest.MonkeyPatch
+    services: ServicePasses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services.apply(unit("one"))
     mine = processes.network()

@@ -23,7 +23,7 @@ from holdfast.host.services.systemd_units import SystemdUnits
 from holdfast.paths import Paths
 from holdfast.state.ledger import Ledger
 from tests.child import in_child
-from tests.host.services.stage import Stage, over, stage, unit, until
+from tests.host.services.service_passes import ServicePasses, over, stage, unit, until
 from tests.namespace import private_namespaces
 from tests.safety import killing
 
@@ -48,7 +48,7 @@ def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "SETTLE_S", 0.02)
 
 
-def _killed_at(point: int, scene: Stage, units: list[Unit]) -> str:
+def _killed_at(point: int, scene: ServicePasses, units: list[Unit]) -> str:
     told, tell = os.pipe()
     pid = in_child(lambda: _die(scene, units, killing.Points(point, tell)))
     os.close(tell)
@@ -59,7 +59,7 @@ def _killed_at(point: int, scene: Stage, units: list[Unit]) -> str:
     return where
 
 
-def _die(scene: Stage, units: list[Unit], points: killing.Points) -> None:
+def _die(scene: ServicePasses, units: list[Unit], points: killing.Points) -> None:
     watched = killing._watch(points)
     for owner, name in (
         (Client, "ensure"),
@@ -77,7 +77,7 @@ def _die(scene: Stage, units: list[Unit], points: killing.Points) -> None:
     scene.work(*units, watched=watched)
 
 
-def _kill_everywhere(name: str, scenes: Callable[[], Iterator[Stage]]) -> None:
+def _kill_everywhere(name: str, scenes: Callable[[], Iterator[ServicePasses]]) -> None:
     before, during, then = CASES[name]
     point, where = 0, "at first"
     while where:
@@ -97,7 +97,7 @@ def _kill_everywhere(name: str, scenes: Callable[[], Iterator[Stage]]) -> None:
     assert point > 4, "the pass must have had something to do"
 
 
-def _is_settled(scene: Stage, then: list[Unit]) -> None:
+def _is_settled(scene: ServicePasses, then: list[Unit]) -> None:
     with Ledger.open(Paths(scene.root), command="test") as ledger:
         claims = ledger.claims()
     assert {key.name for key in claims} == {one.name for one in then}
@@ -108,7 +108,7 @@ def _is_settled(scene: Stage, then: list[Unit]) -> None:
         assert list((scene.root / folder).glob(".*.holdfast-*")) == []
 
 
-def _below_a_root() -> Iterator[Stage]:
+def _below_a_root() -> Iterator[ServicePasses]:
     with (
         TemporaryDirectory(dir="/dev/shm") as folder,
         private_namespaces(),
@@ -128,20 +128,21 @@ def _labelled(folder: str) -> set[int]:
     return {pid for pid in found if not over(pid)}
 
 
+@pytest.mark.programs
 @pytest.mark.parametrize("name", [name for name in CASES if not name.endswith("alone")])
 def test_the_next_pass_finishes_and_nothing_runs_unknown(name: str) -> None:
     _kill_everywhere(name, _below_a_root)
 
 
-def _on_the_machine() -> Iterator[Stage]:
-    made = Stage(Path("/"))
+def _on_the_machine() -> Iterator[ServicePasses]:
+    made = ServicePasses(Path("/"))
     yield made
     made.apply()
 
 
 @pytest.mark.systemd
 @pytest.mark.parametrize("name", [name for name in CASES if name.endswith("alone")])
-def test_the_same_with_systemd(name: str, machine: Stage) -> None:  # noqa: ARG001 (cleans up)
+def test_the_same_with_systemd(name: str, machine: ServicePasses) -> None:  # noqa: ARG001 (cleans up)
     _kill_everywhere(name, _on_the_machine)
 
 
@@ -166,7 +167,7 @@ def test_a_program_does_not_begin_unless_its_start_was_recorded(tmp_path: Path) 
 
 
 def test_a_supervisor_killed_at_any_moment_costs_nothing(
-    services: Stage,
+    services: ServicePasses,
 ) -> None:
     """Random moments, the same at each run: between question, fork, record and answer."""
     chance = random.Random(72)  # noqa: S311 (no secret)
@@ -182,7 +183,7 @@ def test_a_supervisor_killed_at_any_moment_costs_nothing(
     assert _labelled(str(services.root)) == set()
 
 
-def _kill_after(scene: Stage, delay: float) -> None:
+def _kill_after(scene: ServicePasses, delay: float) -> None:
     time.sleep(delay)
     for pid in scene.supervisors():
         with suppress(ProcessLookupError):

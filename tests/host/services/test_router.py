@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import COMMAND
-from tests.host.services.stage import Stage, over, until
+from tests.host.services.service_passes import ServicePasses, over, until
 from tests.host.services.test_systemd import main_pid, show, systemctl
 from tests.lan.network import Host, host
 from tests.namespace import Namespace
-from tests.safety.router import document
+from tests.safety.router_scene import document
 
 pytestmark = pytest.mark.systemd
 
 _FILE = Path("/run/router.yaml")
+# CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_SYS_TIME
+_NEVER = 1 << 16 | 1 << 17 | 1 << 19 | 1 << 21 | 1 << 25
 _LEASES = Path("/var/lib/holdfast/dnsmasq.leases")
 _HOSTS = Path("/etc/hosts")
 _DNSMASQ, _DHCPCD = "dnsmasq", "dhcpcd4-wan0"
@@ -69,7 +71,7 @@ def provider(at: Host) -> Iterator[None]:
 
 
 @pytest.fixture
-def client(machine: Stage, tmp_path: Path) -> Iterator[Host]:
+def client(machine: ServicePasses, tmp_path: Path) -> Iterator[Host]:
     """Somebody on the LAN of a router whose provider has one address to give."""
     del machine  # which it is
     names = Path("/etc/hostname").read_bytes(), _HOSTS.read_bytes() if _HOSTS.exists() else b""
@@ -100,6 +102,15 @@ def test_a_router(client: Host) -> None:
     assert client.dhcp(4)["new_ip_address"].startswith("192.168.1.1")
     assert Path(f"/proc/{pids[_DNSMASQ]}").stat().st_uid != 0
     assert _LEASES.read_text().count("192.168.1.") == 1
+    said = Path("/run/holdfast/leases/wan0.4.lease").read_text()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert f"holdfast_boot={boot}" in said, "it sees the machine that the daemon sees"
+    for pid in pids.values():
+        state = dict(
+            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        )
+        assert state["NoNewPrivs"].strip() == "1"
+        assert not int(state["CapBnd"], 16) & _NEVER, "what would make it root again"
     assert Namespace().run("getent", "hosts", "router.example.net").split()[0] == "127.0.1.1"
 
     for name, pid in pids.items():

@@ -14,10 +14,21 @@ import pytest
 
 from holdfast.engine.kinds.service import service
 from holdfast.engine.plan import Verb
-from holdfast.host.services import driver, log, processes
+from holdfast.host import programs
+from holdfast.host.services import driver, ended, log, processes
 from holdfast.host.services.client import Client
 from holdfast.host.services.declared import definition_of
-from tests.host.services.stage import SLEEP, Stage, over, python, stage, unit, until, words
+from holdfast.paths import Paths
+from tests.host.services.service_passes import (
+    SLEEP,
+    ServicePasses,
+    over,
+    python,
+    stage,
+    unit,
+    until,
+    words,
+)
 
 # Says when it is told to read again, and how.
 HUP = (
@@ -46,7 +57,9 @@ DEAF = (
 )
 
 
-def test_a_service_is_started_and_the_second_pass_has_nothing_to_do(services: Stage) -> None:
+def test_a_service_is_started_and_the_second_pass_has_nothing_to_do(
+    services: ServicePasses,
+) -> None:
     report = services.apply(unit("one"))
     assert [result.operation.verb for result in report.results] == [Verb.CREATE]
     pid = services.pid("one")
@@ -56,7 +69,7 @@ def test_a_service_is_started_and_the_second_pass_has_nothing_to_do(services: St
 
 
 def test_the_environment_is_clean_and_the_namespace_is_the_one_of_the_pass(
-    services: Stage, monkeypatch: pytest.MonkeyPatch
+    services: ServicePasses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEAKED", "secret")
     services.apply(unit("one", environment=(("GIVEN", "a b"),)))
@@ -69,14 +82,23 @@ def test_the_environment_is_clean_and_the_namespace_is_the_one_of_the_pass(
     assert sorted(os.listdir(f"/proc/{pid}/fd")) == ["0", "1", "2"]  # noqa: PTH208
 
 
-def test_folders_are_made_before_it_starts(services: Stage, tmp_path: Path) -> None:
+def test_it_has_no_way_to_more_rights(services: ServicePasses) -> None:
+    services.apply(unit("one"))
+    state = Path(f"/proc/{services.pid('one')}/status").read_text()
+    said = dict(line.split(":", 1) for line in state.splitlines())
+    assert said["NoNewPrivs"].strip() == "1"
+    never = sum(1 << number for number in (16, 17, 19, 22, 27, 34))
+    assert not int(said["CapBnd"], 16) & never
+
+
+def test_folders_are_made_before_it_starts(services: ServicePasses, tmp_path: Path) -> None:
     folder = tmp_path / "made" / "for it"
     code = f"import os, time; print(os.path.isdir({str(folder)!r}), flush=True); time.sleep(100)"
     services.apply(unit("one", python(code), folders=(str(folder),)))
     until(lambda: services.log("one") == "True\n", "the program's line")
 
 
-def test_a_program_that_falls_is_started_again(services: Stage) -> None:
+def test_a_program_that_falls_is_started_again(services: ServicePasses) -> None:
     services.apply(unit("one"))
     first = services.pid("one")
     os.kill(first, signal.SIGKILL)
@@ -86,7 +108,7 @@ def test_a_program_that_falls_is_started_again(services: Stage) -> None:
 
 
 @pytest.mark.parametrize("session", [False, True])
-def test_what_it_left_behind_ends_with_it(services: Stage, session: bool) -> None:
+def test_what_it_left_behind_ends_with_it(services: ServicePasses, session: bool) -> None:
     child = (
         "import subprocess, time\n"
         f"subprocess.Popen(['/usr/bin/sleep', '987'], start_new_session={session})\n"
@@ -99,7 +121,7 @@ def test_what_it_left_behind_ends_with_it(services: Stage, session: bool) -> Non
     until(lambda: over(stray), "the child ends")
 
 
-def test_a_changed_definition_restarts_that_service_alone(services: Stage) -> None:
+def test_a_changed_definition_restarts_that_service_alone(services: ServicePasses) -> None:
     services.apply(unit("one"), unit("two"))
     first, second = services.pid("one"), services.pid("two")
     report = services.apply(unit("one", config="new"), unit("two"))
@@ -109,7 +131,7 @@ def test_a_changed_definition_restarts_that_service_alone(services: Stage) -> No
     assert over(first)
 
 
-def test_a_reload_is_a_signal_and_nothing_more(services: Stage) -> None:
+def test_a_reload_is_a_signal_and_nothing_more(services: ServicePasses) -> None:
     services.apply(unit("one", python(HUP), reload="a"))
     until(lambda: "began" in services.log("one"), "it began")
     pid = services.pid("one")
@@ -120,7 +142,7 @@ def test_a_reload_is_a_signal_and_nothing_more(services: Stage) -> None:
     assert services.changes(unit("one", python(HUP), reload="b")) == []
 
 
-def test_a_process_that_began_after_a_reload_needs_none(services: Stage) -> None:
+def test_a_process_that_began_after_a_reload_needs_none(services: ServicePasses) -> None:
     services.apply(unit("one", python(HUP), reload="a"))
     until(lambda: "began" in services.log("one"), "it began")
     services.apply(unit("one", python(HUP), reload="b"))
@@ -130,7 +152,7 @@ def test_a_process_that_began_after_a_reload_needs_none(services: Stage) -> None
     assert services.changes(unit("one", python(HUP), reload="b")) == []
 
 
-def test_one_stopped_by_hand_is_drift(services: Stage) -> None:
+def test_one_stopped_by_hand_is_drift(services: ServicePasses) -> None:
     services.apply(unit("one"))
     services.kill_supervisor()
     os.kill(services.pid("one"), signal.SIGKILL)
@@ -140,7 +162,7 @@ def test_one_stopped_by_hand_is_drift(services: Stage) -> None:
     assert services.pid("one")
 
 
-def test_a_removed_service_ends_and_the_supervisor_with_the_last(services: Stage) -> None:
+def test_a_removed_service_ends_and_the_supervisor_with_the_last(services: ServicePasses) -> None:
     services.apply(unit("one"), unit("two"))
     one, two = services.pid("one"), services.pid("two")
     services.apply(unit("two"))
@@ -152,14 +174,14 @@ def test_a_removed_service_ends_and_the_supervisor_with_the_last(services: Stage
     until(lambda: services.supervisors() == [], "the supervisor ends")
 
 
-def test_one_that_does_not_end_when_asked_is_killed(services: Stage) -> None:
+def test_one_that_does_not_end_when_asked_is_killed(services: ServicePasses) -> None:
     services.apply(unit("one", python(STUBBORN), stop_timeout=1))
     until(lambda: "began" in services.log("one"), "it began")
     services.apply()
     assert "did not end within 1 s, and is killed" in services.log("_supervisor")
 
 
-def test_one_that_did_not_hear_is_asked_again(services: Stage) -> None:
+def test_one_that_did_not_hear_is_asked_again(services: ServicePasses) -> None:
     services.apply(unit("one", python(DEAF), stop_timeout=60))
     until(lambda: "began" in services.log("one"), "it began")
     services.apply()
@@ -167,7 +189,9 @@ def test_one_that_did_not_hear_is_asked_again(services: Stage) -> None:
     assert "one: ended with status 0, as asked" in services.log("_supervisor")
 
 
-def test_one_that_did_not_hear_is_asked_again_by_the_next_supervisor(services: Stage) -> None:
+def test_one_that_did_not_hear_is_asked_again_by_the_next_supervisor(
+    services: ServicePasses,
+) -> None:
     services.apply(unit("one", python(DEAF), stop_timeout=60))
     until(lambda: "began" in services.log("one"), "it began")
     services.kill_supervisor()
@@ -182,7 +206,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_program_that_ends_at_once_is_a_failure_with_its_words(services: Stage) -> None:
+def test_a_program_that_ends_at_once_is_a_failure_with_its_words(services: ServicePasses) -> None:
     bad = unit("one", python("import sys; print('bad option: frob', file=sys.stderr); sys.exit(2)"))
     report = services.work(bad)
     assert not report.converged
@@ -190,7 +214,7 @@ def test_a_program_that_ends_at_once_is_a_failure_with_its_words(services: Stage
     assert services.folder.definition("one") is not None  # and is tried again
 
 
-def test_a_program_that_is_not_there_is_a_failure(services: Stage) -> None:
+def test_a_program_that_is_not_there_is_a_failure(services: ServicePasses) -> None:
     report = services.work(unit("one", ("/usr/bin/nothing-like-it",)))
     assert "/usr/bin/nothing-like-it: No such file or directory" in words(report)
     assert services.folder.running("one") is None
@@ -199,22 +223,39 @@ def test_a_program_that_is_not_there_is_a_failure(services: Stage) -> None:
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("before", [(), ("/usr/bin/env", "--")], ids=["alone", "through another"])
 def test_a_program_of_ours_that_is_not_there_names_its_package(
-    services: Stage, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
+    services: ServicePasses, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
 ) -> None:
-    monkeypatch.setitem(driver.PACKAGES, "/usr/bin/nothing-like-it", "not-at-all")
+    monkeypatch.setitem(programs.PACKAGES, "/usr/bin/nothing-like-it", "not-at-all")
     report = services.work(unit("one", (*before, "/usr/bin/nothing-like-it")))
     (failure,) = {failure.error for _, failure in report.failures}
     assert "nothing-like-it" in failure
     assert failure.endswith("No such file or directory: install the Debian package not-at-all")
 
 
+def test_how_a_program_ended_is_told_until_it_is_another(services: ServicePasses) -> None:
+    """Without what looks like a secret: all who may read the status see it."""
+    broken = unit(
+        "one", python("print('the token is hunter2'); print('password hunter2'); exit(3)")
+    )
+    services.work(broken)
+    until(lambda: services.folder.ended("one"), "it is on record")
+    assert ended.why(Paths(services.root), [service(broken)]) == {
+        "one": "service one ended with status 3: password (not shown)"
+    }
+    services.apply(unit("one"))
+    assert services.pid("one")
+    until(lambda: not services.folder.ended("one"), "it is forgotten")
+    services.apply()
+    assert ended.why(Paths(services.root), [service(broken)]) == {}
+
+
 @pytest.mark.parametrize("argv", [("sleep", "1"), ("/bin/echo", "a\nb"), ()])
-def test_what_cannot_be_a_unit_is_refused(services: Stage, argv: tuple[str, ...]) -> None:
+def test_what_cannot_be_a_unit_is_refused(services: ServicePasses, argv: tuple[str, ...]) -> None:
     assert services.work(unit("one", argv)).failures
     assert services.folder.names() == []
 
 
-def test_arguments_are_passed_as_they_are(services: Stage, tmp_path: Path) -> None:
+def test_arguments_are_passed_as_they_are(services: ServicePasses, tmp_path: Path) -> None:
     said = ("$HOME %n '\"\\ ; * ", "", "~")
     code = (
         "import sys, time\n"
@@ -227,7 +268,7 @@ def test_arguments_are_passed_as_they_are(services: Stage, tmp_path: Path) -> No
 
 
 def test_programs_go_on_when_the_supervisor_is_killed_and_the_next_one_finds_them(
-    services: Stage,
+    services: ServicePasses,
 ) -> None:
     services.apply(unit("one"), unit("two"))
     one, two = services.pid("one"), services.pid("two")
@@ -246,7 +287,9 @@ def test_programs_go_on_when_the_supervisor_is_killed_and_the_next_one_finds_the
     assert over(two)
 
 
-def test_a_program_that_fell_without_a_supervisor_leaves_nothing_behind(services: Stage) -> None:
+def test_a_program_that_fell_without_a_supervisor_leaves_nothing_behind(
+    services: ServicePasses,
+) -> None:
     child = python(
         "import subprocess, time; subprocess.Popen(['/usr/bin/sleep', '986']); time.sleep(100)"
     )
@@ -259,7 +302,7 @@ def test_a_program_that_fell_without_a_supervisor_leaves_nothing_behind(services
     until(lambda: over(stray), "the child ends")
 
 
-def test_two_passes_at_once_start_one_supervisor_and_one_program(services: Stage) -> None:
+def test_two_passes_at_once_start_one_supervisor_and_one_program(services: ServicePasses) -> None:
     services.root.mkdir()
     clients = [Client(services.root) for _ in range(6)]
     services.folder.create(definition_of(service(unit("one")), "77"))
@@ -278,7 +321,7 @@ def test_two_passes_at_once_start_one_supervisor_and_one_program(services: Stage
     until(lambda: len(services.supervisors()) == 1, "one supervisor")
 
 
-def test_records_logs_and_definitions_are_for_root_alone(services: Stage) -> None:
+def test_records_logs_and_definitions_are_for_root_alone(services: ServicePasses) -> None:
     services.apply(unit("one", environment=(("SECRET", "hunter2"),)))
     run = services.root / "run/holdfast/services"
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
@@ -286,7 +329,7 @@ def test_records_logs_and_definitions_are_for_root_alone(services: Stage) -> Non
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
 
 
-def test_a_log_is_cut_short_while_it_is_written(services: Stage) -> None:
+def test_a_log_is_cut_short_while_it_is_written(services: ServicePasses) -> None:
     # Each line in one piece, so that none begins with what is left of the one before.
     lines = "import os, time\nwhile True: os.write(1, b'x' * 99 + b'\\n'); time.sleep(.001)"
     services.apply(unit("one", python(lines)))
@@ -300,14 +343,16 @@ def test_a_log_is_cut_short_while_it_is_written(services: Stage) -> None:
     assert not log.shorten(services.root, "one", largest=1 << 20)
 
 
-def test_a_definition_removed_by_hand_ends_the_program(services: Stage) -> None:
+def test_a_definition_removed_by_hand_ends_the_program(services: ServicePasses) -> None:
     services.apply(unit("one"))
     pid = services.pid("one")
     (services.root / "run/holdfast/services/one.json").unlink()
     until(lambda: over(pid), "it ends")
 
 
-def test_a_definition_removed_by_hand_is_drift_while_the_program_runs(services: Stage) -> None:
+def test_a_definition_removed_by_hand_is_drift_while_the_program_runs(
+    services: ServicePasses,
+) -> None:
     services.apply(unit("one"))
     services.kill_supervisor()
     (services.root / "run/holdfast/services/one.json").unlink()
@@ -318,7 +363,7 @@ def test_a_definition_removed_by_hand_is_drift_while_the_program_runs(services: 
     assert services.pid("one") == pid
 
 
-def test_a_definition_changed_by_hand_is_put_right(services: Stage) -> None:
+def test_a_definition_changed_by_hand_is_put_right(services: ServicePasses) -> None:
     services.apply(unit("one"))
     file = services.root / "run/holdfast/services/one.json"
     file.write_text(file.read_text().replace("1000", "2000"))
@@ -329,7 +374,7 @@ def test_a_definition_changed_by_hand_is_put_right(services: Stage) -> None:
     assert services.argv("one") == b"/usr/bin/sleep\x001000\x00"
 
 
-def test_what_was_started_with_a_changed_file_is_restarted(services: Stage) -> None:
+def test_what_was_started_with_a_changed_file_is_restarted(services: ServicePasses) -> None:
     services.files = {"/etc/one.conf": b"right"}
     conf = services.root / "etc/one.conf"
     services.apply(unit("one"))
@@ -349,7 +394,7 @@ def test_what_was_started_with_a_changed_file_is_restarted(services: Stage) -> N
     assert services.changes(unit("one")) == []
 
 
-def test_a_file_that_a_reload_has_read_is_no_reason_for_a_restart(services: Stage) -> None:
+def test_a_file_that_a_reload_has_read_is_no_reason_for_a_restart(services: ServicePasses) -> None:
     services.files = {"/etc/one.conf": b"old"}
     services.apply(unit("one", python(HUP), reload="a"))
     until(lambda: "began" in services.log("one"), "it began")
@@ -362,7 +407,7 @@ def test_a_file_that_a_reload_has_read_is_no_reason_for_a_restart(services: Stag
     assert services.changes(unit("one", python(HUP), reload="b")) == []
 
 
-def test_programs_end_when_everything_about_them_is_deleted(services: Stage) -> None:
+def test_programs_end_when_everything_about_them_is_deleted(services: ServicePasses) -> None:
     services.apply(unit("one"))
     pid = services.pid("one")
     shutil.rmtree(services.root)
@@ -370,7 +415,7 @@ def test_programs_end_when_everything_about_them_is_deleted(services: Stage) -> 
     assert not services.root.exists()
 
 
-def test_a_foreign_definition_is_a_conflict(services: Stage) -> None:
+def test_a_foreign_definition_is_a_conflict(services: ServicePasses) -> None:
     services.root.mkdir()
     theirs = definition_of(service(unit("one", config="theirs")), "999")
     services.folder.create(theirs)
@@ -380,7 +425,9 @@ def test_a_foreign_definition_is_a_conflict(services: Stage) -> None:
     assert services.running("one") is None
 
 
-def test_one_that_another_installation_put_in_its_place_is_not_deleted(services: Stage) -> None:
+def test_one_that_another_installation_put_in_its_place_is_not_deleted(
+    services: ServicePasses,
+) -> None:
     services.apply(unit("one"))
     mine = services.folder.definition("one")
     assert mine is not None
@@ -397,7 +444,7 @@ def test_a_socket_path_may_be_long(tmp_path: Path) -> None:
         assert services.pid("one")
 
 
-def test_it_is_light(services: Stage) -> None:
+def test_it_is_light(services: ServicePasses) -> None:
     services.apply(unit("one", SLEEP))
     (pid,) = services.supervisors()
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -15,7 +15,7 @@ from holdfast.resources.site import Site
 from holdfast.resources.system.ntp_client import chrony_conf, parse_server
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import COMMAND, HEAD
-from tests.host.services.stage import Stage
+from tests.host.services.service_passes import ServicePasses
 from tests.host.services.test_systemd import show, systemctl
 
 pytestmark = pytest.mark.systemd
@@ -74,7 +74,7 @@ def servers() -> list[str]:
 
 
 @pytest.fixture
-def clean(machine: Stage) -> Iterator[Stage]:
+def clean(machine: ServicePasses) -> Iterator[ServicePasses]:
     systemctl("reset-failed", _TIMESYNCD)  # systemd counts how often a unit is started
     yield machine
     apply()
@@ -153,7 +153,7 @@ def time_server() -> Iterator[str]:
 
 
 def test_chrony_understands_its_file_and_gets_the_time_by_it(
-    clean: Stage, time_server: str
+    clean: ServicePasses, time_server: str
 ) -> None:
     # The machine may not set the clock, which ends a chronyd that wants to: its start fails here.
     # How that is said depends on which of systemd's starts of it was seen to fail.
@@ -175,7 +175,7 @@ def test_chrony_understands_its_file_and_gets_the_time_by_it(
     assert Key("service", "chrony") in _claims(clean)
 
 
-def test_chrony_takes_every_setting_we_may_write(clean: Stage) -> None:  # noqa: ARG001
+def test_chrony_takes_every_setting_we_may_write(clean: ServicePasses) -> None:  # noqa: ARG001
     given = [parse_server(text) for text in ("ntp.example.net", "192.0.2.1", "2001:db8::1")]
     conf = Path("/run/chrony.conf")
     conf.write_text(chrony_conf(given, ["lo"], Site()))
@@ -197,6 +197,6 @@ def test_the_host_name_is_the_machines() -> None:
     apply(("Hostname", "it", f"{{hostname: {before}}}"))
 
 
-def _claims(stage: Stage) -> set[Key]:
+def _claims(stage: ServicePasses) -> set[Key]:
     with Ledger.open(Paths(stage.root), command="test") as ledger:
         return set(ledger.claims())

@@ -8,15 +8,16 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 
 from holdfast.agent.health.judgement import Judge
-from holdfast.agent.health.probes import probe
 from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import clock
 from holdfast.host.facts.verdicts import FILE
 from holdfast.paths import Paths
 from holdfast.resources.facts import Verdict
-from holdfast.resources.policy.health_check import HealthCheck
-from holdfast.resources.policy.health_target import Target
 from holdfast.resources.resource import Resource
+from holdfast.resources.uplinks.health_check import HealthCheck
+from holdfast.resources.uplinks.health_target import Target
+from holdfast.runtime.log import Level, Line
+from holdfast.runtime.probes import probe
 
 # Checks that start together would probe together ever after.
 _SPREAD = 0.1
@@ -80,7 +81,8 @@ class HealthChecks:
                 # It says nothing of the target, so the judge does not hear of it.
                 if trouble != repr(error):
                     trouble = repr(error)
-                    self.say(f"{resource.id} could not probe, a fault of Holdfast's: {trouble}")
+                    told = f"{resource.id} could not probe, a fault of Holdfast's: {trouble}"
+                    self.say(Line(told, Level.ERROR))
             # Counted from the start of a probe, and never two at once.
             spread = random.uniform(1 - _SPREAD, 1 + _SPREAD)  # noqa: S311 (no secret)
             due = max(due + spec.interval * spread, loop.time())

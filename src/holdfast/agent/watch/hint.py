@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.characters import escaped
 from holdfast.engine.artifact import Key
 
 # Kinds of hints that are not about artifacts. Their keys: what the fact is about, and the file.
@@ -31,6 +33,7 @@ class Writer(NamedTuple):
     pid: int  # 0: it has no number here, but a name
     name: str = ""  # "" where the process was gone before it could be asked
     of: str = ""  # who ran it, of a command that was only just begun: "undo.sh (process 7)"
+    own: bool = False  # Holdfast itself: this process, or a command of it beside it
 
     def __str__(self) -> str:
         if not self.pid:
@@ -57,7 +60,27 @@ class Hint(NamedTuple):
 
 def named(pid: int, name: str) -> Writer:
     """By its number here. `ip` in a script has another one each time: the script says more."""
-    return Writer(pid, name, _run_by(pid) if name else "")
+    return Writer(pid, name, _run_by(pid) if name else "", is_holdfast(pid))
+
+
+def is_holdfast(pid: int) -> bool:
+    """Whether it runs our interpreter, with our program: a command that takes a trial back, say.
+    A name alone is anybody's."""
+    if pid == os.getpid():
+        return True
+    try:
+        if os.readlink(f"/proc/{pid}/exe") != os.readlink("/proc/self/exe"):  # noqa: PTH115 (no paths)
+            return False
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return runs_holdfast(words)
+
+
+def runs_holdfast(words: Sequence[bytes]) -> bool:
+    """Of the arguments of an interpreter."""
+    run = next((word for word in words[1:] if not word.startswith(b"-")), b"")
+    return run.partition(b".")[0] == b"holdfast" or run.rpartition(b"/")[2] == b"holdfast"
 
 
 def name_of(pid: int) -> str:
@@ -94,4 +117,4 @@ def _run_by(pid: int) -> str:
 def printable(name: bytes) -> str:
     """Any program may call itself anything, and it ends up in logs and events."""
     text = name.rstrip(b"\n\0")[:_NAME].decode(errors="replace")
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return escaped(text)

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from holdfast.agent.watch.hint import Hint
+from holdfast.agent.watch.hint import FACT, Hint
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Fields, Key
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.nft import NFT
 from holdfast.engine.kinds.route import ROUTE
-from holdfast.host.netlink import attributes, link_codec
-from holdfast.host.netlink.names import dump_links, name_now
+from holdfast.host.netlink import attributes
+from holdfast.host.netlink.links import link_codec
+from holdfast.host.netlink.links.link_names import dump_links, name_now
 from holdfast.host.netlink.socket import NetlinkSocket
 
+# A network that is on it may be there again, of which the kernel need not say more.
+LINK_READY = Key(FACT, "link that came up")
+
 _UNSPECIFIED = 0  # AF_UNSPEC
+_READY = 0x1 | 0x40  # IFF_UP, IFF_RUNNING
 # Of these containers and virtual machines have ends here, which come and go with them.
 _GUESTS = frozenset({"veth", "tun", "macvtap", "ipvtap"})
+# A port of these has no networks of its own.
+_SWITCHES = frozenset({"bridge", "bond", "team"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class _Known:
     name: str
     up: bool
     content: Fields
+    # Which of up and running it is. That is nothing to compare: carriers come and go.
+    ready: int = field(default=0, compare=False)
 
 
 @dataclass(slots=True)
@@ -57,8 +66,11 @@ class KnownLinks:
         known = self._links.get(index)
         return known is not None and _is_guest(known, keys)
 
-    def heard(self, body: bytes, gone: bool, keys: Set[Key]) -> Iterator[Hint]:
-        """keys: of what is declared and claimed. A guest's link is not told of."""
+    def heard(
+        self, body: bytes, gone: bool, keys: Set[Key], lacking: bool = False
+    ) -> Iterator[Hint]:
+        """keys: of what is declared and claimed. A guest's link is not told of, but while the link
+        of a gateway is lacking: any that comes up may be it."""
         if body[0] != _UNSPECIFIED:
             return  # of a bridge about its port; what changes of the link itself is said apart
         index = attributes.to_int(body[4:8])
@@ -70,11 +82,22 @@ class KnownLinks:
         if before != now:
             for name in sorted({one.name for one in concerned}):
                 yield Hint(LINK.name, Key(LINK.name, name), gone=now is None or name != now.name)
+        if lacking and now is not None and self._became_ready(before, now):
+            yield Hint(FACT, LINK_READY)
         if before is not None and before.up and (now is None or not now.up):
             # With an IPv4 route that goes because its link does, the kernel says nothing of it.
             yield Hint(ROUTE.name)
         if now is None:
             yield Hint(NFT.name)  # nor of the hooks of tables that go with a link
+
+    def _became_ready(self, before: _Known | None, now: _Known) -> bool:
+        """The kernel has the IPv4 networks of a link again once it is up, and the IPv6 ones once it
+        has its carrier, too."""
+        if not now.up or (before is not None and not now.ready & ~before.ready):
+            return False
+        master = now.content.get("master")
+        kinds = (one.content["type"] for one in self._links.values() if one.name == master)
+        return not master or next(kinds, "") not in _SWITCHES
 
     def _learn(self, body: bytes) -> _Known:
         found = self._decode(body)
@@ -84,7 +107,8 @@ class KnownLinks:
     def _decode(self, body: bytes) -> _Known:
         seen = link_codec.decode(body, self.name)
         fields = {**seen.artifact.fields, "group": seen.group}
-        return _Known(seen.artifact.key.name, seen.up, fields)
+        ready = attributes.to_int(body[8:12]) & _READY
+        return _Known(seen.artifact.key.name, seen.up, fields, ready)
 
 
 def _is_guest(known: _Known, keys: Set[Key]) -> bool:

@@ -10,34 +10,30 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Callable, Collection, Iterator, Set
-from functools import lru_cache
 
-from holdfast.agent.watch.followed import Followed
 from holdfast.agent.watch.hint import FACT, Hint, Writer
 from holdfast.agent.watch.links import KnownLinks
 from holdfast.agent.watch.ports import Ports
+from holdfast.agent.watch.watch_scope import WatchScope
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.address import ADDRESS
 from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
-from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, RouteTemplate
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE
 from holdfast.engine.kinds.route import identity as route_identity
-from holdfast.engine.kinds.route import scope as route_scope
 from holdfast.engine.kinds.rule import RULE
 from holdfast.errors import DriverError
-from holdfast.host.netlink import address_codec, attributes, rule_codec, tags
+from holdfast.host.netlink import attributes, rule_codec, tags
+from holdfast.host.netlink.addresses import address_codec
 from holdfast.host.netlink.messages import HEADER
 from holdfast.host.netlink.multicast import RECEIVE_BUFFER, Lost, MulticastSocket
-from holdfast.host.netlink.route_codec import (
-    DST_END,
-    HEAD,
+from holdfast.host.netlink.routes.route_codec import (
     RTA_OIF,
-    RTA_PRIORITY,
-    RTA_TABLE,
     RTM_DELROUTE,
     RTM_NEWROUTE,
 )
-from holdfast.host.netlink.route_decode import family_of, key_of, protocol_of
+from holdfast.host.netlink.routes.route_decode import is_cloned, protocol_of
+from holdfast.host.netlink.routes.route_notifications import identity_of
 from holdfast.host.netlink.socket import REPLACE
 from holdfast.host.netlink.socket import ROUTE as RTNETLINK
 from holdfast.host.netlink.socket_filter import NDA_PROTOCOL, RTM_DELNEIGH, RTM_NEWNEIGH, Wanted
@@ -53,7 +49,6 @@ _GONE = frozenset({_RTM_DELLINK, _RTM_DELADDR, RTM_DELROUTE, RTM_DELNEIGH, _RTM_
 _FAMILIES = frozenset(map(int, rule_codec.FAMILIES.values()))
 _IFA_CACHEINFO, _NDA_DST = 6, 1
 _NEAR = frozenset({"link", "host"})
-_CLONED = 0x200  # a route that the kernel made of another for one destination
 
 # More places than this are not told one by one.
 _MANY = 1000
@@ -88,7 +83,7 @@ class NetlinkWatch:
         self._told = told
         self._ports = ports
         self._settings = settings
-        self._followed = Followed(tag, protocols=frozenset({tag}))
+        self._followed = WatchScope(tag, protocols=frozenset({tag}))
         self._taken: Set[Key] = frozenset()  # by others, of routes and neighbours
         self._places: frozenset[bytes] | None = frozenset()  # that routes of others' may leave
         self._leaving = False  # neighbours may do so
@@ -120,7 +115,7 @@ class NetlinkWatch:
         self._loop.remove_reader(self._sock)
         self._sock.close()
 
-    def follow(self, what: Followed) -> None:
+    def follow(self, what: WatchScope) -> None:
         what.take_over(self._followed)
         self._followed = what
         self._filter()
@@ -219,7 +214,7 @@ class NetlinkWatch:
     def _route(self, body: bytes, port: int, gone: bool) -> Iterator[Hint]:
         """Of others' routes those alone that replaced one of ours, came beside one, have a leg with
         one or leave room for one; and the kernel's own that somebody deleted."""
-        if port in self._own or attributes.to_int(body[8:12]) & _CLONED:
+        if port in self._own or is_cloned(body):
             return
         tagged = protocol_of(body) == self._followed.tag
         if gone and port and protocol_of(body) == tags.KERNEL and self._has_address(body):
@@ -280,7 +275,7 @@ class NetlinkWatch:
             yield Hint(ROUTE.name, writer=self._writer(port))
 
     def _link(self, body: bytes, _port: int, gone: bool) -> Iterator[Hint]:
-        return self._links.heard(body, gone, self._followed.keys)
+        return self._links.heard(body, gone, self._followed.keys, self._followed.lacking)
 
     def _setting(self, _body: bytes, _port: int, _gone: bool) -> Iterator[Hint]:
         """Which one is not worth finding out: they are read."""
@@ -292,18 +287,3 @@ def _destination(key: Key) -> bytes:
     """Of a route, as a packed address."""
     found = route_identity(key)
     return found[-4 if found[0] == 4 else -16 :]
-
-
-def identity_of(body: bytes) -> bytes:
-    """Of a route, as the engine has it."""
-    family = family_of(body)
-    tail = DST_END[family] if body[1] else HEAD
-    return _scope(family, body[12:HEAD], body[tail:]) + key_of(body)
-
-
-# Routes of one gateway differ in their destination alone, and come by the thousand.
-@lru_cache(maxsize=1024)
-def _scope(family: int, table: bytes, tail: bytes) -> bytes:
-    found = attributes.parse(table + tail)
-    metric = attributes.to_int(found.get(RTA_PRIORITY, b""))
-    return route_scope(RouteTemplate(family, attributes.to_int(found[RTA_TABLE]), metric))

@@ -15,7 +15,7 @@ from holdfast.host.netlink import attributes
 from holdfast.host.netlink.messages import HEADER
 from holdfast.host.netlink.multicast import RECEIVE_BUFFER, Lost, MulticastSocket
 from holdfast.host.netlink.socket import NETFILTER
-from holdfast.host.nft_ruleset import FAMILIES
+from holdfast.host.nft.nft_ruleset import FAMILIES
 
 _GROUP = 7  # NFNLGRP_NFTABLES
 _SUBSYSTEM = 10 << 8

@@ -29,15 +29,13 @@ SUPERVISOR = f"{PLACE}/{LOCK}"
 
 
 def places(key: Key) -> Iterator[str]:
-    """The files, before the root, that say what a service is and how it runs."""
+    """The files, before the root, that say besides how a service runs, or a unit of others'."""
     if key.kind == SERVICE.name:
         yield f"{PLACE}/{key.name}.json"
         yield f"{PLACE}/{key.name}.process"
         yield place(key.name)
     elif key.kind == DROPIN.name:
-        path, unit = parts(key)
-        yield path
-        yield f"{PLACE}/{unit}.read"
+        yield f"{PLACE}/{parts(key)[1]}.read"
 
 
 class ServiceWatch:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Key
-from holdfast.engine.kinds.hostname import HOSTNAME
+from holdfast.engine.kinds.hostname import HOSTNAME, HOSTNAME_KEY
 from holdfast.engine.kinds.sysctl import SYSCTL
 from holdfast.host.sysctl import setting_path
 
@@ -128,7 +128,7 @@ class HostnameWatch:
         # The kernel tells of a change in any UTS namespace.
         if name != self._name:
             self._name = name
-            self._told(Hint(HOSTNAME.name, Key(HOSTNAME.name, "system")))
+            self._told(Hint(HOSTNAME.name, HOSTNAME_KEY))
 
     def _read(self) -> bytes:
         return os.pread(self._file, _LONGEST, 0)

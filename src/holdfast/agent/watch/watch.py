@@ -12,25 +12,22 @@ from typing import Protocol, TypeVar
 
 from holdfast.agent.watch import services
 from holdfast.agent.watch.files import FileWatch
-from holdfast.agent.watch.followed import followed
 from holdfast.agent.watch.hint import CONFIG, FACT, Hint, Writer
 from holdfast.agent.watch.netlink import NetlinkWatch
 from holdfast.agent.watch.nft import NftWatch
 from holdfast.agent.watch.services import ServiceWatch
 from holdfast.agent.watch.settings import HostnameWatch, SysctlWatch
+from holdfast.agent.watch.watch_scope import watch_scope
 from holdfast.agent.watch.wireguard import WireGuardWatch
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result
 from holdfast.engine.intent import Desired
-from holdfast.engine.kinds.block import BLOCK
-from holdfast.engine.kinds.file import FILE
-from holdfast.engine.kinds.hostname import HOSTNAME
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.service import SERVICE
 from holdfast.engine.kinds.sysctl import SYSCTL
 from holdfast.errors import DriverError
 from holdfast.host.facts import leases, ppp_dns
-from holdfast.host.hostname import PLACE as HOSTNAME_FILE
 from holdfast.paths import Paths
 
 # Where hooks write down what they learned.
@@ -104,7 +101,7 @@ class Watch:
     ) -> list[str]:
         """What is declared and claimed, and the files that declare it. To be told before the look
         that is to see all that came before. Answers what cannot be watched, and why."""
-        what = followed(desired, claims, tag)
+        what = watch_scope(desired, claims, tag)
         self._netlink.follow(what)
         if self._nft is not None:
             self._nft.follow(what.keys)
@@ -158,14 +155,11 @@ class Watch:
 
 def _places(key: Key) -> Iterator[str]:
     """The files, before the root, that an artifact is or depends on."""
-    if key.kind == FILE.name:
-        yield key.name
-    elif key.kind == BLOCK.name:
-        yield key.name.rpartition(" ")[0]
-    elif key.kind == HOSTNAME.name:
-        yield HOSTNAME_FILE
-    else:
-        yield from services.places(key)
+    kind = KINDS[key.kind]
+    # What is only to go is not put back where somebody changes it.
+    if not kind.imported and (place := kind.place(key)):
+        yield place
+    yield from services.places(key)
 
 
 def _nft_watch(told: Callable[[Hint], None]) -> NftWatch | None:

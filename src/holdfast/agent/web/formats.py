@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from holdfast.agent.phases import LOOKS, Phase
-from holdfast.agent.stories import event, wording
-from holdfast.agent.stories.status import ago
+from holdfast.engine.artifact import in_words
+from holdfast.render import contents, event
+from holdfast.render.status import ago
+from holdfast.runtime.phases import LOOKS, Phase
 
 
 def _moment(seconds: float | None) -> str:
@@ -36,5 +37,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "phase_look": _phase_look,
     "worst_first": _worst_first,
     "event_look": event.look,
-    "value": wording.value,
+    "value": in_words,
+    "changes": contents.changes,
 }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from holdfast import __version__
-from holdfast.agent.phases import Phase
 from holdfast.agent.web.view import Seen
 from holdfast.dataclass import dataclass
 from holdfast.engine.plan import Verb
+from holdfast.runtime.phases import Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Described:
     about: str
     label: str = ""
     counts: bool = False
+    second: str = ""  # another label
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.label, self.second)))
 
 
 INFO = Described("holdfast_info", "Always 1; the version is a label.", "version")
@@ -38,15 +44,36 @@ TROUBLES = Described("holdfast_troubles", "What is in the way now, by the log; n
 WRITTEN = Described(
     "holdfast_ledger_written", "1 while the ledger is kept for good, 0 while it cannot be written."
 )
-HEALTHY = Described("holdfast_health_check_healthy", "The verdict of a health check.", "check")
+HEALTHY = Described(
+    "holdfast_health_check_healthy",
+    "The verdict of a health check; absent while it has not come to one.",
+    "check",
+)
+ACTIVE = Described(
+    "holdfast_candidate_active",
+    "1 of the candidate that a default route policy takes, 0 of the others.",
+    "policy",
+    second="candidate",
+)
+ACTIVE_SINCE = Described(
+    "holdfast_candidate_active_since_timestamp_seconds",
+    "Since when a default route policy takes the candidate that it takes.",
+    "policy",
+)
 EVENTS = Described("holdfast_events", "Events there ever were.", counts=True)
 MISSED = Described("holdfast_events_missed", "Events that readers were too slow for.", counts=True)
+LEFT_OUT = Described(
+    "holdfast_events_left_out",
+    "Events of a source (a plugin) that were not kept: it told too many in a minute.",
+    "source",
+    counts=True,
+)
 HINTS = Described("holdfast_hints", "Hints of change from outside, by artifact kind.", "kind", True)
 LOST = Described("holdfast_hints_lost", "Times the kernel had more to say than fits.", counts=True)
 
 ALL = (
     INFO, READY, PASSES, LAST, SECONDS, GENERATION, RESOURCES, LEFT, CONFLICTS, TROUBLES, WRITTEN,
-    HEALTHY, EVENTS, MISSED, HINTS, LOST,
+    HEALTHY, ACTIVE, ACTIVE_SINCE, EVENTS, MISSED, LEFT_OUT, HINTS, LOST,
 )  # fmt: skip
 
 
@@ -72,8 +99,18 @@ class _Collector:
         yield _plain(WRITTEN, float(not daemon.unwritten))
         verdicts = daemon.facts.verdicts
         yield _labelled(HEALTHY, {name: float(one.healthy) for name, one in verdicts.items()})
+        taken = {one.resource: one.active for one in status.resources if one.active is not None}
+        candidates = {
+            (policy, name): float(name == one.name)
+            for policy, one in taken.items()
+            for name in (one.name, *one.others)
+        }
+        yield _labelled(ACTIVE, candidates)
+        since = {policy: one.since for policy, one in taken.items() if one.since is not None}
+        yield _labelled(ACTIVE_SINCE, since)
         yield _plain(EVENTS, seen.newest_event())
         yield _plain(MISSED, seen.events.missed)
+        yield _labelled(LEFT_OUT, seen.events_left_out())
         yield _labelled(HINTS, {kind or "any": n for kind, n in seen.loop.hints.items()})
         yield _plain(LOST, seen.loop.hints_lost)
 
@@ -83,11 +120,12 @@ def _plain(what: Described, value: float) -> Metric:
     return family(what.name, what.about, value=value)
 
 
-def _labelled(what: Described, values: Mapping[str, float]) -> Metric:
+def _labelled(what: Described, values: Mapping[Any, float]) -> Metric:
+    """values: by the value of its label, or by those of both."""
     family = CounterMetricFamily if what.counts else GaugeMetricFamily
-    found = family(what.name, what.about, labels=[what.label])
+    found = family(what.name, what.about, labels=what.labels)
     for label, value in values.items():
-        found.add_metric([label], value)
+        found.add_metric([label] if what.second == "" else list(label), value)
     return found
 
 
@@ -106,5 +144,5 @@ def reference(metrics: Iterable[Described] = ALL) -> Iterator[str]:
     """Rows for the documentation."""
     for one in metrics:
         name = f"{one.name}_total" if one.counts else one.name
-        label = f"`{one.label}`" if one.label else ""
+        label = ", ".join(f"`{label}`" for label in one.labels)
         yield f"| `{name}` | {'counter' if one.counts else 'gauge'} | {label} | {one.about} |"

@@ -7,18 +7,24 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from holdfast.agent.events.log import Filter
-from holdfast.agent.events.stream import EventStream
-from holdfast.agent.phases import phases
-from holdfast.agent.status import DaemonStatus
-from holdfast.agent.stories import event as event_story
-from holdfast.agent.stories import generations
-from holdfast.agent.stories import status as status_story
-from holdfast.agent.stories.status import Status
+from holdfast.agent.daemon_status import DaemonStatus
+from holdfast.agent.event_stream import EventStream
 from holdfast.dataclass import dataclass
 from holdfast.engine import document
+from holdfast.engine.difference import NOT_READ, Differences
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Plan
+from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.render import event as event_story
+from holdfast.render import generations
+from holdfast.render import status as render_status
+from holdfast.runtime import event_rate
+from holdfast.runtime import status as runtime_status
+from holdfast.runtime.conditions import conditions
+from holdfast.runtime.event_log import Filter
+from holdfast.runtime.phases import NO_VERDICT, phases
+from holdfast.runtime.status import Status
 from holdfast.state.ledger import Ledger
 
 _EMPTY = Plan(())
@@ -63,14 +69,17 @@ class Seen:
             name = daemon.router.name if daemon.router is not None else ""
             masked = daemon.effective.suppressed if daemon.effective is not None else ()
             found = phases(plan, resources, masked)
-            past = status_story.past(self.loop.paths)
-            told = self._told = (daemon, status_story.status(name, found, plan, past))
+            past = runtime_status.past(self.loop.paths)
+            status = runtime_status.status(name, found, plan, past)
+            known = conditions(self.loop.paths, resources, daemon.facts, plan)
+            told = self._told = (daemon, known.told(status))
         return told[1]
 
     def overview(self) -> dict[str, Any]:
         daemon, status = self.loop.status, self.status()
         return {
-            key: list(value) if key == "resources" else value for key, value in status.members()
+            key: list(value) if key == "resources" else value
+            for key, value in render_status.members(status)
         } | {
             "ready": self.ready,
             "alive": self.loop.alive(),
@@ -83,20 +92,25 @@ class Seen:
                 "ago": max(0.0, time.time() - daemon.last_pass) if daemon.last_pass else None,
             },
             "checks": [
-                {"name": name, "healthy": one.healthy, "reason": one.reason}
-                for name, one in sorted(daemon.facts.verdicts.items())
+                {
+                    "name": name,
+                    "healthy": None if one is None else one.healthy,
+                    "reason": NO_VERDICT if one is None else one.reason,
+                }
+                for name, one in sorted(daemon.verdicts.items())
             ],
         }
 
     def plan(self) -> dict[str, Any]:
         """What the last pass left, and what it keeps; no more of each than a page holds."""
         plan = self.loop.status.plan or _EMPTY
-        changes = document.operations(plan.changes)
+        changes = document.operations(plan.changes, self._differences(plan))
         return {
             "format_version": document.FORMAT_VERSION,
             "summary": document.summary(plan),
             "refusal": plan.refusal,
             "operations": list(islice(changes, _SHOWN)),
+            "interruptions": document.interruptions(plan)[:_SHOWN],
             "more": max(0, sum(op.count for op in plan.changes) - _SHOWN),
             "orphans": [
                 document.orphan(one, artifact)
@@ -110,12 +124,25 @@ class Seen:
             "unknown": [{"kind": kind, "reason": reason} for kind, reason in plan.unknown],
         }
 
+    def _differences(self, plan: Plan) -> Differences:
+        """Read for each page: what a pass leaves is little, and mostly nothing."""
+        router = self.loop.status.router
+        telling = [op for op in plan.changes[:_SHOWN] if KINDS[op.kind].digests]
+        if router is None or not telling:
+            return NOT_READ
+        with LinuxHost(self.loop.paths, router.ownership.tag) as host:
+            return host.differences(telling)
+
     async def last_events(self, count: int, wanted: Filter) -> list[dict[str, Any]]:
         return [event_story.entry(one) async for one in self.events.read(wanted, last=count)]
 
     def newest_event(self) -> int:
         with Ledger.read(self.loop.paths) as ledger:
             return ledger.last_event()
+
+    def events_left_out(self) -> Mapping[str, int]:
+        with Ledger.read(self.loop.paths) as ledger:
+            return event_rate.left_out(ledger)
 
     def generations(self) -> list[dict[str, Any]]:
         with Ledger.read(self.loop.paths) as ledger:

@@ -13,12 +13,13 @@ from holdfast.engine.kinds.route import ROUTE
 from holdfast.engine.kinds.rule import RULE
 from holdfast.engine.kinds.service import SERVICE
 from holdfast.engine.kinds.sysctl import SYSCTL
+from holdfast.engine.kinds.unit import UNIT
 from holdfast.engine.kinds.wireguard import WIREGUARD
 
 KINDS: dict[str, ArtifactKind] = {
     kind.name: kind
     for kind in (
         LINK, WIREGUARD, SYSCTL, HOSTNAME, FILE, DROPIN, BLOCK, ADDRESS, NEIGHBOUR, ROUTE, RULE,
-        NFT, SERVICE,
+        NFT, UNIT, SERVICE,
     )
 }  # fmt: skip

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+from holdfast.engine.artifact import (
+    Artifact,
+    ArtifactKind,
+    Batch,
+    Key,
+    NamedBy,
+    Naming,
+    PartialLook,
+    Value,
+)
+from holdfast.engine.plan import Changes, Cost, Operation, Risk, Verb
 
-# Seen as `no_prefix_route` where it has one by right, and somebody deleted that route alone.
-LOST = "its route was deleted"
+
+class PrefixRoute(StrEnum):
+    """Seen as `no_prefix_route` where it has one by right, and only that route was deleted."""
+
+    LOST = "its route was deleted"
+
+
+LOST = PrefixRoute.LOST
 
 
 def matches(field: str, desired: Value, seen: Value) -> bool:
@@ -51,6 +70,37 @@ def vital(artifact: Artifact) -> str:
     return f"IPv{_interface(artifact).version} on {_dev(artifact)}"
 
 
+def urgent(artifact: Artifact, operation: Operation) -> str:
+    """One that somebody deleted, or the route of its prefix. One that is there and of no use is
+    another's as well, as like as not (a duplicate): to put that back again and again helps
+    nobody."""
+    if operation.verb is Verb.CREATE or any(one.before == LOST for one in operation.changes):
+        return vital(artifact)
+    return ""
+
+
+def risk(verb: Verb, subject: Artifact | Batch, changes: Changes) -> Cost:
+    if verb is Verb.CREATE:
+        return Risk.LOW, ""
+    if [change.before for change in changes] == [LOST]:
+        return Risk.LOW, "the kernel's route to its prefix comes back"
+    assert isinstance(subject, Artifact)  # noqa: S101 (addresses come one by one)
+    return Risk.HIGH, f"connections to {subject.fields.get('address')} end"
+
+
+def shown(name: str, fields: Mapping[str, Any]) -> list[str]:
+    """The name of an IPv6 address is without its prefix length: the kernel keeps only one."""
+    address, _, rest = name.partition(" ")
+    if "/" not in address and "prefix_length" in fields:
+        address += f"/{fields['prefix_length']}"
+    words = ["address", address, rest]
+    if fields.get("scope", "global") != "global":
+        words += ["scope", fields["scope"]]
+    if fields.get("no_prefix_route") is True:
+        words.append("noprefixroute")
+    return words
+
+
 ADDRESS = ArtifactKind(
     name="address",
     identity="address and link; for IPv4 the prefix length too (the kernel keeps 10.0.0.1/24 and"
@@ -69,14 +119,23 @@ ADDRESS = ArtifactKind(
     matches=matches,
     objection=objection,
     vital=vital,
+    urgent=urgent,
+    risk=risk,
     purpose=lambda fields: fields.get("address"),
+    partial_look=PartialLook.KIND,
+    tagged=True,
+    # Whether it could stand beside others' was asked when it was made.
+    made_again_with={"allow_overlap": True},
+    carrying_link=lambda key: key.name.rpartition(" dev ")[2],
+    shown=shown,
+    naming=Naming(aliases=("addr",), by=NamedBy.ADDRESS),
     tells_its_maker=True,
 )
 
 
 def address_key(interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface, dev: str) -> Key:
     shown = str(interface) if interface.version == 4 else str(interface.ip)
-    return Key("address", f"{shown} dev {dev}")
+    return Key(ADDRESS.name, f"{shown} dev {dev}")
 
 
 def scope_of(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:

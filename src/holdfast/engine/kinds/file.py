@@ -5,7 +5,15 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key
+from holdfast.engine.artifact import (
+    Artifact,
+    ArtifactKind,
+    Key,
+    MadeOf,
+    Naming,
+    PartialLook,
+    in_words,
+)
 
 FILE = ArtifactKind(
     name="file",
@@ -15,8 +23,15 @@ FILE = ArtifactKind(
     cleanup="deleted, whether created or adopted, while its content and mode are still what was"
     " claimed",
     nonce_field="sha256",
+    digests=("sha256",),
     survives_reboot=True,
     deletes_orphans=True,
+    partial_look=PartialLook.ONE,
+    seen_by_name=True,
+    made_of=MadeOf.CONTENT,
+    place=lambda key: key.name,
+    shown=lambda name, fields: ["file", name, "mode", in_words(fields.get("mode"))],
+    naming=Naming(recognised=lambda word: word.startswith("/")),
 )
 
 
@@ -25,7 +40,7 @@ def file(path: str, content: bytes, mode: int = 0o644, *, check: str = "") -> Ar
     fields = {"sha256": digest(content, mode), "mode": f"{mode:04o}"}
     if check:
         fields["check"] = check
-    return Artifact(Key("file", path), fields, payload=content)
+    return Artifact(Key(FILE.name, path), fields, payload=content)
 
 
 def digest(content: bytes, mode: int) -> str:

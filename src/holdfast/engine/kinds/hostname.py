@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key
+from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Naming, in_words
+
+PLACE = "/etc/hostname"
+_NAME = "system"
 
 HOSTNAME = ArtifactKind(
     name="hostname",
-    identity="always `system`",
+    identity=f"always `{_NAME}`",
     fields=("hostname",),
     proof="a claim that remembers the name before",
     cleanup="never deleted: a host always has a name",
@@ -15,8 +18,14 @@ HOSTNAME = ArtifactKind(
     setting=True,
     # Seen as `NAME (…)` where the running name was not that of the next boot: that is no name.
     restores=lambda before: " " not in str(before["hostname"]),
+    place=lambda _key: PLACE,
+    shown=lambda _name, fields: ["hostname", in_words(fields.get("hostname"))],
+    naming=Naming(sole=_NAME),
 )
 
 
+HOSTNAME_KEY = Key(HOSTNAME.name, _NAME)
+
+
 def hostname(name: str) -> Artifact:
-    return Artifact(Key("hostname", "system"), {"hostname": name})
+    return Artifact(HOSTNAME_KEY, {"hostname": name})

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
+from typing import Any
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Fields, Key, Value
+from holdfast.engine.artifact import (
+    Artifact,
+    ArtifactKind,
+    Batch,
+    Fields,
+    Key,
+    Naming,
+    Value,
+    in_words,
+)
+from holdfast.engine.plan import Changes, Cost, Operation, Risk, Verb
 
 # Link types Holdfast can create, and the fields each takes besides those every link has.
 TYPES: dict[str, tuple[str, ...]] = {
@@ -28,6 +40,17 @@ _IMMUTABLE = frozenset(
         "peer", "mode",
     }
 )  # fmt: skip
+
+
+_IPV6_LEAST_MTU = 1280
+
+
+# What some links let be changed only while they are down.
+_WHILE_DOWN = frozenset({"mac", "master"})
+
+
+# What can wait in a fight.
+_AT_LEISURE = frozenset({"alias", "mtu", "mac"})
 
 
 # An end of these that nobody wants any more still takes packets in, or stands in the way of another
@@ -71,6 +94,59 @@ def _is_other_unicast(before: Value, after: Value) -> bool:
     return old.version == new.version and not (old.is_multicast or new.is_multicast)
 
 
+def interrupts(operation: Operation) -> str:
+    """Bonds and VRFs take no link that is up, and some drivers no MAC while it is."""
+    if operation.verb is Verb.DELETE:
+        return "goes"
+    if operation.verb is Verb.REPLACE:
+        return "goes, and comes again"
+    changed = {change.field: change for change in operation.changes}
+    if "up" in changed and changed["up"].after is False:
+        return "goes down"
+    seen = operation.observed
+    is_up = isinstance(seen, Artifact) and seen.fields.get("up") is True
+    return "may go down for a moment" if is_up and changed.keys() & _WHILE_DOWN else ""
+
+
+def urgent(artifact: Artifact, operation: Operation) -> str:
+    """Addresses, routes and tunnels stand on a link, or on the bridge that it is a port of. What it
+    is called and how large its packets are takes nothing away with it; and to set a MAC again may
+    take the link down each time."""
+    changed = {change.field for change in operation.changes}
+    if operation.verb is Verb.UPDATE and changed <= _AT_LEISURE:
+        return ""
+    return f"what is behind {artifact.key.name}"
+
+
+def risk(verb: Verb, _subject: Artifact | Batch, changes: Changes) -> Cost:
+    if verb in (Verb.REPLACE, Verb.DELETE):
+        return Risk.HIGH, "its addresses and routes go with it"
+    changed = {change.field: change.after for change in changes}
+    if changed.get("up") is False:
+        return Risk.HIGH, "traffic through it stops"
+    if changed.keys() & {"master", "mac"}:
+        return Risk.HIGH, "traffic through it is interrupted"
+    mtu = changed.get("mtu")
+    if isinstance(mtu, int) and mtu < _IPV6_LEAST_MTU:
+        return Risk.HIGH, "there is no IPv6 over it with an MTU that small"
+    if mtu is not None:
+        return Risk.MEDIUM, "large packets are treated differently at once"
+    return Risk.LOW, ""
+
+
+def shown(name: str, fields: Mapping[str, Any]) -> list[str]:
+    words = ["link", name]
+    if fields.get("type"):
+        words += ["type", fields["type"]]
+    for field, given in fields.items():
+        if field in ("type", "up", "ifindex") or given in (None, ""):
+            continue
+        words += [field, in_words(given)]
+    if "up" in fields:
+        words.append("up" if fields["up"] else "down")
+    return words
+
+
 LINK = ArtifactKind(
     name="link",
     identity="interface name",
@@ -94,7 +170,18 @@ LINK = ArtifactKind(
     matches=matches,
     immutable=immutable,
     follows=follows,
+    urgent=urgent,
+    interrupts=interrupts,
+    risk=risk,
+    carrying_link=lambda key: key.name,
+    shown=shown,
+    # A VLAN link and a kernel setting may both have dots in their names.
+    naming=Naming(aliases=("dev", "interface"), guessed=lambda _word: True),
 )
+
+
+def link_key(name: str) -> Key:
+    return Key(LINK.name, name)
 
 
 def link(name: str, fields: Fields) -> Artifact:
@@ -109,4 +196,4 @@ def link(name: str, fields: Fields) -> Artifact:
     "balance-alb"), macvlan ("private" "vepa" "bridge" "passthru") or ip6tnl ("ipip6" "ip6ip6"
     "any").
     """
-    return Artifact(Key("link", name), fields)
+    return Artifact(link_key(name), fields)

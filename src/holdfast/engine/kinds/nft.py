@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+from enum import StrEnum
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+from holdfast.engine.artifact import (
+    Artifact,
+    ArtifactKind,
+    Batch,
+    Key,
+    MadeOf,
+    Naming,
+    PartialLook,
+    Value,
+)
+from holdfast.engine.plan import Changes, Cost, Risk, Verb
 
 # What stands before the digest in the comment of a table of ours.
 MARK = "holdfast"
-CHANGED = "changed by hand"
+
+
+class Content(StrEnum):
+    """What is seen in the place of a digest."""
+
+    CHANGED = "changed by hand"
+
+
+CHANGED = Content.CHANGED
 # The content of a table that is not ours and was not compared with anything.
 FOREIGN = "not known: it does not carry Holdfast's comment"
 
 # Family and name of the tables that a router is not safe, or of no use, without.
 FILTER, NAT = ("inet", "holdfast_filter"), ("ip", "holdfast_nat")
+_FAMILIES = ("ip", "ip6", "inet", "arp", "bridge", "netdev")
 _VITAL = {" ".join(FILTER): "the firewall", " ".join(NAT): "NAT"}
 
 
@@ -21,6 +41,14 @@ def _matches(_field: str, desired: Value, seen: Value) -> bool:
     """What somebody changed is not even the same as when it was last found changed: nobody knows
     what it is, and an adopted table is deleted only while it is what was adopted."""
     return desired == seen and seen != CHANGED
+
+
+def _risk(verb: Verb, _subject: Artifact | Batch, _changes: Changes) -> Cost:
+    if verb is Verb.DELETE:
+        return Risk.HIGH, "what its rules dropped, marked or translated passes as it is"
+    if verb is Verb.CREATE:
+        return Risk.HIGH, "new connections go by its rules at once"
+    return Risk.MEDIUM, "replaced in one transaction; new connections go by the new rules"
 
 
 NFT = ArtifactKind(
@@ -36,9 +64,18 @@ NFT = ArtifactKind(
     " and no program holds it (`flags owner`)",
     deletes_orphans=True,
     matches=_matches,
+    digests=("content",),
     writer_field="writer",
     vital=lambda table: _VITAL.get(table.key.name, ""),
+    # The others choose the way out, open ports and make packets fit.
+    urgent=lambda table, _operation: _VITAL.get(table.key.name, f"what {table.key.name} does"),
+    risk=_risk,
     tells_its_maker=True,
+    partial_look=PartialLook.KIND,
+    seen_by_name=True,
+    made_of=MadeOf.DECLARATION,
+    needs_program=True,
+    naming=Naming(aliases=("table",), recognised=lambda word: word in _FAMILIES),
 )
 
 
@@ -56,5 +93,11 @@ def nft_table(family: str, name: str, body: str) -> Artifact:
     does not hold yet, and packets that no rule decides on pass; rules change all at once.
     """
     text = body.encode()
-    digest = hashlib.sha256(f"{family} {name}\n".encode() + text).hexdigest()[:16]
-    return Artifact(Key("nft", f"{family} {name}"), {"content": digest}, payload=text)
+    key = Key(NFT.name, f"{family} {name}")
+    return Artifact(key, {"content": digest(key, text)}, payload=text)
+
+
+def digest(key: Key, body: bytes) -> str:
+    made = hashlib.sha256(f"{key.name}\n".encode())
+    made.update(body)
+    return made.hexdigest()[:16]

@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from holdfast.dataclass import dataclass, replace
-from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, BulkKind, Fields, Key, Value
+from holdfast.engine.artifact import (
+    Artifact,
+    ArtifactKind,
+    Batch,
+    BulkKind,
+    Fields,
+    Key,
+    NamedBy,
+    Naming,
+    PartialLook,
+    Value,
+)
+from holdfast.engine.kinds.link import LINK
+from holdfast.engine.plan import Changes, Cost, Operation, Risk, Verb
 
 MAIN_TABLE = 254
 IPV6_DEFAULT_METRIC = 1024
@@ -105,7 +118,7 @@ def route_key(prefix: str, family: int, table: int, metric: int) -> Key:
         name += f" table {table}"
     if metric != (IPV6_DEFAULT_METRIC if family == 6 else 0):
         name += f" metric {metric}"
-    return Key("route", name)
+    return Key(ROUTE.name, name)
 
 
 def expand(shared: RouteTemplate, key: bytes) -> Artifact:
@@ -189,6 +202,13 @@ def identity(key: Key) -> bytes:
     )
 
 
+def split_identity(identity: bytes) -> tuple[bytes, bytes]:
+    """Scope and key. The family comes first in a scope; a key is its length and an address of that
+    family."""
+    size = 5 if identity[0] == 4 else 17
+    return identity[:-size], identity[-size:]
+
+
 def tables(subjects: Iterable[Artifact | Batch]) -> frozenset[int]:
     """The routing tables that these artifacts are in, as far as they are routes."""
     found = set()
@@ -202,7 +222,7 @@ def tables(subjects: Iterable[Artifact | Batch]) -> frozenset[int]:
 
 def unfit(key: Key, fields: Fields) -> str:
     """The kernel takes no route over a link that is down, and drops those that are there."""
-    return "it is down" if key.kind == "link" and fields.get("up") is False else ""
+    return "it is down" if key.kind == LINK.name and fields.get("up") is False else ""
 
 
 def matches(field: str, desired: Value, seen: Value) -> bool:
@@ -233,6 +253,55 @@ def vital(artifact: Artifact) -> str:
     return name if fields.get("table") == MAIN_TABLE else f"{name} by other tables"
 
 
+def urgent(artifact: Artifact, _operation: Operation) -> str:
+    """A default route, also one that drops what must not take another way out."""
+    if artifact.fields.get("destination") not in DEFAULTS:
+        return ""
+    return vital(artifact) or "what is to be held back"
+
+
+def risk(verb: Verb, subject: Artifact | Batch, _changes: Changes) -> Cost:
+    if _has_default(subject):
+        note = {
+            Verb.CREATE: "sends what no other route matches this way",
+            Verb.DELETE: "what no other route matches is no longer reachable",
+        }
+        return Risk.HIGH, note.get(verb, "moves what no other route matches")
+    if verb is Verb.CREATE:
+        return Risk.LOW, ""
+    if verb is Verb.DELETE:
+        return Risk.MEDIUM, "the destination may become unreachable"
+    return (
+        Risk.MEDIUM,
+        "traffic moves to the new path; the new route is in place before the old goes",
+    )
+
+
+def _has_default(subject: Artifact | Batch) -> bool:
+    if isinstance(subject, Artifact):
+        return subject.fields.get("destination") in DEFAULTS
+    # A key begins with the length of its prefix; the least of a million is found without a step of
+    # Python's for each.
+    return bool(subject.keys) and min(subject.keys)[0] == 0
+
+
+def shown(name: str, fields: Mapping[str, Any]) -> list[str]:
+    prefix, _, rest = name.partition(" ")
+    kind = fields.get("type", "unicast")
+    words = ["route", kind if kind != "unicast" else "", prefix]
+    nexthops: Sequence[str] = fields.get("nexthops") or ()
+    if len(nexthops) == 1:
+        words.append(nexthops[0])
+    else:
+        words += [f"nexthop {nexthop}" for nexthop in nexthops]
+    words.append(rest)
+    if fields.get("prefsrc"):
+        words += ["src", fields["prefsrc"]]
+    if fields.get("mtu"):
+        words += ["mtu", str(fields["mtu"])]
+    return words
+
+
 ROUTE = ArtifactKind(
     name="route",
     identity="destination, table, metric",
@@ -246,6 +315,14 @@ ROUTE = ArtifactKind(
     after=("link", "address", "neighbour"),
     matches=matches,
     vital=vital,
+    urgent=urgent,
+    risk=risk,
+    partial_look=PartialLook.KIND,
+    tagged=True,
+    shown=shown,
+    naming=Naming(
+        aliases=("r",), by=NamedBy.DESTINATION, recognised=lambda word: word == "default"
+    ),
     bulk=BulkKind(scope=scope, expand=expand, identify=identify, unfit=unfit),
     tells_its_maker=True,
 )

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Naming, PartialLook, Value
+from holdfast.engine.plan import Operation, Risk
+
+
+def urgent(artifact: Artifact, _operation: Operation) -> str:
+    """Without it, packets take another way, or one that they must not."""
+    if artifact.fields.get("action") == "lookup":
+        return f"the way by table {artifact.fields.get('table')}"
+    return "what is to be held back"
+
 
 RULE = ArtifactKind(
     name="rule",
@@ -15,7 +24,13 @@ RULE = ArtifactKind(
     writer_field="protocol",
     after=("link", "route"),
     coexists=True,
+    urgent=urgent,
+    risk=lambda *_operation: (Risk.MEDIUM, "changes how packets are treated at once"),
     tells_its_maker=True,
+    partial_look=PartialLook.KIND,
+    tagged=True,
+    # By its priority.
+    naming=Naming(short=lambda name: name.removeprefix("inet6 ").partition(":")[0]),
 )
 
 ACTIONS = ("lookup", "blackhole", "unreachable", "prohibit")
@@ -63,4 +78,4 @@ def rule(
     words += ["lookup", str(table)] if action == "lookup" else [action]
     if suppress is not None:
         words += ["suppress_prefixlength", str(suppress)]
-    return Artifact(Key("rule", " ".join(words)), fields)
+    return Artifact(Key(RULE.name, " ".join(words)), fields)

@@ -8,12 +8,14 @@ import re
 from typing import Any
 
 from holdfast.dataclass import asdict, dataclass
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key, MadeOf, Naming, Value
+from holdfast.engine.plan import Changes, Cost, Operation, Risk, Verb
 
 PREFIX = "holdfast-"
 
 _DHCP_CLIENT = re.compile(r"dhcpcd([46])-(.+)")
 _PPPOE_SESSION = "pppoe-"
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def dhcp_client(family: int, ifname: str) -> str:
@@ -36,6 +38,26 @@ def vital(artifact: Artifact) -> str:
     return ""
 
 
+def interrupts(operation: Operation) -> str:
+    """What it reads again on SIGHUP it reads without a pause; anything else takes a new process."""
+    assert isinstance(operation.subject, Artifact)  # noqa: S101 (services come one by one)
+    lost = vital(operation.subject)
+    if operation.verb is Verb.DELETE:
+        return f"stops, and with it {lost}" if lost else "stops"
+    changed = {change.field: change.before for change in operation.changes}
+    if not changed or not changed.get("active", True):
+        return ""  # it does not run yet
+    if changed.keys() == {"reload"}:
+        return "reloads, and goes on meanwhile"
+    return f"restarts, and with it {lost}" if lost else "restarts"
+
+
+def risk(verb: Verb, _subject: Artifact | Batch, changes: Changes) -> Cost:
+    goes_on = verb is Verb.CREATE or {change.field for change in changes} == {"reload"}
+    goes_on = goes_on or any(one.field == "active" and not one.before for one in changes)
+    return (Risk.LOW, "") if goes_on else (Risk.MEDIUM, "what it serves is interrupted")
+
+
 SERVICE = ArtifactKind(
     name="service",
     identity="name of the unit, without `holdfast-` before and `.service` behind it",
@@ -47,10 +69,21 @@ SERVICE = ArtifactKind(
     " what it was made of",
     deletes_orphans=True,
     pins=("mark",),
+    digests=("unit", "reload"),
     after=("link", "address", "file", "block", "sysctl"),
     survives_reboot=True,
+    # Not urgent: one that ends by itself would be started four times a second for ever.
     vital=vital,
+    interrupts=interrupts,
+    risk=risk,
     tells_its_maker=True,
+    seen_by_name=True,
+    # Its digest covers what its files held when it was started, secrets among them, which nobody
+    # keeps.
+    made_of=MadeOf.DECLARATION_NOW,
+    runs=True,
+    needs_program=True,
+    naming=Naming(guessed=lambda word: _NAME.fullmatch(word) is not None),
 )
 
 
@@ -75,7 +108,7 @@ def service(unit: Unit) -> Artifact:
     """The unit is running, by this definition, and has read what it should."""
     definition = json.dumps(asdict(unit), sort_keys=True).encode()
     fields: dict[str, Value] = {"unit": digest(unit), "active": True, "reload": unit.reload}
-    return Artifact(Key("service", unit.name), fields, payload=definition)
+    return Artifact(Key(SERVICE.name, unit.name), fields, payload=definition)
 
 
 def digest(unit: Unit) -> str:

@@ -6,11 +6,13 @@ import hashlib
 import json
 import re
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_network
+from typing import Any
 
 from holdfast.dataclass import asdict, dataclass, field
-from holdfast.engine.artifact import Artifact, ArtifactKind, Key, Value
+from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key, MadeOf, Value
+from holdfast.engine.plan import Changes, Cost, Operation, Risk, Verb
 
 _ENDPOINT = re.compile(r" endpoint=(\S+)")
 
@@ -67,6 +69,33 @@ def same_peer(desired: str, seen: str) -> bool:
     return desired == seen or desired == _ENDPOINT.sub("", seen)
 
 
+def _interrupts(operation: Operation) -> str:
+    if operation.verb is Verb.DELETE:
+        return "stops"
+    changed = {change.field for change in operation.changes}
+    known_by = changed & {"public_key", "listen_port"}
+    return "has its peers connect anew" if known_by else ""
+
+
+def _risk(verb: Verb, _subject: Artifact | Batch, changes: Changes) -> Cost:
+    if verb is Verb.CREATE:
+        return Risk.LOW, ""
+    if verb is Verb.DELETE:
+        return Risk.HIGH, "nothing passes the tunnel any more"
+    if any(change.field in ("public_key", "listen_port") for change in changes):
+        return Risk.HIGH, "its peers have to know the new key or port"
+    return Risk.MEDIUM, "traffic of the peers that differ is treated differently at once"
+
+
+def _shown(name: str, fields: Mapping[str, Any]) -> list[str]:
+    words = ["wireguard", name]
+    if fields.get("listen_port") is not None:
+        words += ["listen-port", str(fields["listen_port"])]
+    if fields.get("fwmark"):
+        words += ["fwmark", f"{fields['fwmark']:#x}"]
+    return [*words, "peers", str(len(fields.get("peers") or ()))]
+
+
 WIREGUARD = ArtifactKind(
     name="wireguard",
     identity="interface name",
@@ -80,6 +109,12 @@ WIREGUARD = ArtifactKind(
     pins=("ifindex",),
     # Nobody else has the private key it belongs to.
     nonce_field="public_key",
+    urgent=lambda tunnel, _operation: f"the tunnel {tunnel.key.name}",
+    interrupts=_interrupts,
+    risk=_risk,
+    seen_by_name=True,
+    made_of=MadeOf.CONTENT,
+    shown=_shown,
 )
 
 
@@ -103,7 +138,7 @@ def wireguard(
         fields["listen_port"] = listen_port
     fields["peers"] = tuple(map(str, known))
     told = {"private_key": private_key, "peers": [asdict(peer) for peer in known]}
-    return Artifact(Key("wireguard", name), fields, payload=json.dumps(told).encode())
+    return Artifact(Key(WIREGUARD.name, name), fields, payload=json.dumps(told).encode())
 
 
 def secrets_of(artifact: Artifact) -> tuple[str, tuple[Peer, ...]]:

@@ -8,7 +8,13 @@ from ipaddress import ip_address, ip_network
 from holdfast.dataclass import replace
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.kinds import route as routes
-from holdfast.engine.kinds.route import Nexthop
+from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.kinds.link import LINK
+from holdfast.engine.kinds.neighbour import NEIGHBOUR
+from holdfast.engine.kinds.route import ROUTE, Nexthop
+from holdfast.engine.kinds.rule import RULE
+from holdfast.engine.kinds.sysctl import SYSCTL
+from holdfast.engine.kinds.wireguard import WIREGUARD
 from holdfast.engine.path.lookup import Packet, look_up
 from holdfast.engine.path.network import (
     IPAddress,
@@ -22,20 +28,22 @@ from holdfast.engine.plan import Operation, Verb
 
 _REMOVES = (Verb.DELETE, Verb.REPLACE)
 _MAKES = (Verb.CREATE, Verb.UPDATE, Verb.REPLACE)
+# Of a link, that decide whether it takes packets.
+_SETTINGS = {4: ".rp_filter", 6: ".disable_ipv6"}
 
 
 def concerns(operation: Operation, version: int, addresses: Iterable[IPAddress]) -> bool:
     """Whether it may have to do with the way of packets between these addresses."""
     match operation.kind:
-        case "route":
+        case ROUTE.name:
             return any(True for _ in about(operation, addresses))
-        case "rule":
+        case RULE.name:
             return _fields(operation).get("family") == version
-        case "address" | "neighbour":
+        case ADDRESS.name | NEIGHBOUR.name:
             return ip_address(str(_fields(operation)["address"])).version == version
-        case "sysctl":
-            return version == 6 and _key(operation).name.endswith(".disable_ipv6")
-    return operation.kind in ("link", "wireguard")
+        case SYSCTL.name:
+            return _key(operation).name.endswith(_SETTINGS[version])
+    return operation.kind in (LINK.name, WIREGUARD.name)
 
 
 def about(operation: Operation, addresses: Iterable[IPAddress]) -> Iterator[Artifact]:
@@ -66,7 +74,7 @@ def gateways(operations: Iterable[Operation], addresses: Iterable[IPAddress]) ->
     found = {
         ip_address(leg.gateway)
         for operation in operations
-        if operation.kind == "route" and operation.verb in _MAKES
+        if operation.kind == ROUTE.name and operation.verb in _MAKES
         for artifact in about(operation, wanted)
         for leg in _nexthops(artifact)
         if not leg.dev
@@ -77,29 +85,29 @@ def gateways(operations: Iterable[Operation], addresses: Iterable[IPAddress]) ->
 def learn(network: Network, operations: Iterable[Operation]) -> None:
     """What operations say of how things are: of keys and peers, nothing else tells."""
     for operation in operations:
-        if operation.kind == "wireguard" and isinstance(operation.observed, Artifact):
+        if operation.kind == WIREGUARD.name and isinstance(operation.observed, Artifact):
             network.tunnels[operation.observed.key.name] = operation.observed.fields
 
 
 def carry_out(network: Network, operation: Operation, addresses: Iterable[IPAddress]) -> None:
     """addresses: those whose routes the network knows."""
     match operation.kind:
-        case "route":
+        case ROUTE.name:
             for artifact in about(operation, addresses):
                 _change_route(network, operation, artifact)
-        case "rule":
+        case RULE.name:
             _change_rule(network, operation.verb, _artifact(operation))
-        case "address":
+        case ADDRESS.name:
             _change_address(network, operation, _artifact(operation))
-        case "neighbour":
+        case NEIGHBOUR.name:
             _change_neighbour(network, operation.verb, _fields(operation))
-        case "sysctl":
+        case SYSCTL.name:
             if operation.verb in _MAKES:
                 _set(network, _key(operation).name, str(_fields(operation)["value"]).strip())
-        case "wireguard":
+        case WIREGUARD.name:
             fields = _fields(operation) if operation.verb in _MAKES else {}
             network.tunnels[_key(operation).name] = fields
-        case "link":
+        case LINK.name:
             _change_link(network, operation, _artifact(operation))
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.artifact import Artifact
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.path import changes
 from holdfast.engine.path.lookup import Packet, Path, look_up
-from holdfast.engine.path.network import IPAddress, Network
+from holdfast.engine.path.network import IPAddress, Network, Route
 from holdfast.engine.path.tunnel import secrets_for
 from holdfast.engine.plan import Operation, Verb
 
@@ -133,8 +134,10 @@ def judge(
 def _examiner(situation: Situation) -> Callable[[Network], _Problem | None]:
     """What is wrong with a network for the connection, that was not wrong before."""
     looking = _assumption(situation)
-    ways = [] if looking is None else [_way_in(looking), _way_back(looking)]
-    checks: list[_Check] = [_own_address, *ways, _links, _neighbour, _peer]
+    ways: list[_Check] = []
+    if looking is not None:
+        ways = [_way_in(looking), _way_back(looking), _reverse_path(looking)]
+    checks = [_own_address, *ways, _links, _other_link_in, _neighbour, _peer]
 
     def problem(after: Network) -> _Problem | None:
         return next(filter(None, (check(situation, after) for check in checks)), None)
@@ -237,6 +240,59 @@ def _way_back(looking: _LookUp) -> _Check:
     return check
 
 
+def _other_links_in(situation: Situation) -> frozenset[str]:
+    """Links that the operator's packets may come in by, besides those that answers leave by. The
+    kernel tells nobody; where our end is an address on a link that a route to the operator leads
+    over, whatever its table and metric, others are likely to send them there."""
+    network, connection = situation.network, situation.connection
+    likely = network.links_of(connection.local) - situation.path.links
+    return frozenset(
+        name
+        for name in likely
+        if any(
+            one.leads_over(name) and connection.remote in one.destination for one in _ways(network)
+        )
+    )
+
+
+def _ways(network: Network) -> Iterator[Route]:
+    return (one for one in network.routes if one.type == "unicast")
+
+
+def _other_link_in(situation: Situation, after: Network) -> _Problem | None:
+    before = situation.network
+    for name in sorted(_other_links_in(situation)):
+        why = ""
+        if before.carries(name) and not after.carries(name):
+            why = _what_became(after, name)
+        elif after.member_of(name) and not before.member_of(name):
+            why = f"what comes in by {name} is {after.member_of(name)}'s then"
+        if why:
+            local = situation.connection.local
+            return _Problem(f"what is sent to {local} may come in by {name}: {why}", certain=False)
+    return None
+
+
+def _reverse_path(looking: _LookUp) -> _Check:
+    """Strict filters drop what comes in by another link than answers to it would leave by, as the
+    kernel looks them up for that: without a mark."""
+
+    def drops(situation: Situation, network: Network, link: str) -> bool:
+        answer = replace(situation.connection.answer(network), mark=0, oif="")
+        return network.filters_strictly(link) and link not in looking(network, answer).links
+
+    def check(situation: Situation, after: Network) -> _Problem | None:
+        if after.version != 4:
+            return None  # the kernel has no such filter
+        for link in sorted(situation.path.links | _other_links_in(situation)):
+            if drops(situation, after, link) and not drops(situation, situation.network, link):
+                why = f"{link}, which packets may come in by, drops them then (rp_filter 1)"
+                return _Problem(why, certain=False)
+        return None
+
+    return check
+
+
 def _neighbour(situation: Situation, after: Network) -> _Problem | None:
     """Of the next hop, where it is the same as before."""
     for nexthop in situation.path.nexthops:
@@ -260,7 +316,7 @@ def _peer(situation: Situation, after: Network) -> _Problem | None:
 def told(operation: Operation, addresses: Sequence[IPAddress]) -> str:
     """What an operation does, for people."""
     verb, subject = operation.verb, operation.subject
-    if operation.kind == "route":
+    if KINDS[operation.kind].bulk:
         found = max(changes.about(operation, addresses), key=_length)
         kind = str(found.fields["type"])
         kind = "" if kind == "unicast" or verb is Verb.DELETE else f"{kind} "
@@ -268,9 +324,9 @@ def told(operation: Operation, addresses: Sequence[IPAddress]) -> str:
     if not isinstance(subject, Artifact):
         return f"{verb} {operation.kind}s"
     changed = {change.field: change.after for change in operation.changes}
-    if operation.kind == "link" and changed.get("up") is False:
+    if changed.get("up") is False:
         return f"set {subject.key} down"
-    if operation.kind == "link" and changed.get("master"):
+    if changed.get("master"):
         return f"put {subject.key} under {changed['master']}"
     values = ", ".join(f"{name} {value}" for name, value in changed.items() if value)
     return f"{verb} {subject.key}" + (f" ({values})" if values else "")

@@ -21,6 +21,7 @@ LOCAL_TABLE = 255
 _SMALLEST_MTU = {4: 68, 6: 1280}
 # What the kernel gives the route to the prefix of an address.
 _PREFIX_METRIC = {4: 0, 6: 256}
+_STRICT = 1  # of rp_filter; 2 is loose
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,17 @@ class Network:
         """Whether it is an address of this host."""
         return any(fields["address"] == str(address) for fields in self.addresses.values())
 
+    def links_of(self, address: IPAddress) -> frozenset[str]:
+        """Those that it is an address on."""
+        found = (one["dev"] for one in self.addresses.values() if one["address"] == str(address))
+        return frozenset(map(str, found))
+
+    def filters_strictly(self, dev: str) -> bool:
+        """Whether a link takes only packets that answers to would leave by it. Of what is said of
+        all links and of one, the larger number counts."""
+        said = (self.sysctls.get(rp_filter(name), "") for name in ("all", dev))
+        return max((int(one) for one in said if one.isdecimal()), default=0) == _STRICT
+
     def vrf(self, dev: str) -> str:
         """The VRF that a link is in; "" where it is in none."""
         master = str(self.links.get(dev, {}).get("master") or "")
@@ -133,6 +145,10 @@ class Network:
 
 def disable_ipv6(dev: str) -> str:
     return f"net.ipv6.conf.{dev.replace('.', '/')}.disable_ipv6"
+
+
+def rp_filter(dev: str) -> str:
+    return f"net.ipv4.conf.{dev.replace('.', '/')}.rp_filter"
 
 
 def rule_of(artifact: Artifact) -> Rule:

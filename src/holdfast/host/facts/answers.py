@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.config import regular_file
 from holdfast.dataclass import dataclass
-from holdfast.host.facts import clock, dns
+from holdfast.host.facts import clock
 from holdfast.paths import Paths
 from holdfast.resources.facts import Address, Lookup
 
@@ -44,6 +44,8 @@ def read_answers(
         if lookup not in kept or kept[lookup].boot != boot or kept[lookup].until <= now
     ]
     if due:
+        from holdfast.host.facts import dns  # few passes ask
+
         answers, failures = dns.ask(due, dns.system_servers(paths))
         for lookup, answer in answers.items():
             ttl = min(max(answer.ttl, _SHORTEST_S), _LONGEST_S)

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from ipaddress import ip_address
 
+from dns.name import Name
+
 from holdfast.config import regular_file
 from holdfast.dataclass import dataclass, field
 from holdfast.host.facts import dns_message
-from holdfast.host.facts.dns_message import Answer, Name, Nonsense, ServerFailed, Truncated
+from holdfast.host.facts.dns_message import Answer, Nonsense, ServerFailed, Truncated
 from holdfast.paths import Paths
 from holdfast.resources.facts import Lookup
 

@@ -1,24 +1,31 @@
-"""DNS messages: one question out, the addresses in the answer back (RFC 1035)."""
+"""DNS messages: one question out, the addresses in the answer back.
+
+dnspython takes the answers apart, as they are those of strangers. It takes longer to import than
+many passes run: this module is for those who ask.
+"""
 
 from __future__ import annotations
 
-import struct
-from ipaddress import IPv4Address, IPv6Address
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rrset
+from dns.name import Name
+from dns.opcode import Opcode
+from dns.rcode import Rcode
+from dns.rdataclass import RdataClass
+from dns.rdatatype import RdataType
 
 from holdfast.dataclass import dataclass
 from holdfast.resources.facts import Address
 
-_HEADER = struct.Struct("!HHHHHH")
-_RECORD = struct.Struct("!HHIH")  # type, class, TTL, length
-_A, _CNAME, _AAAA, _IN = 1, 5, 28, 1
-_RESPONSE, _OPCODE, _TRUNCATED, _RECURSE, _CODE = 0x8000, 0x7800, 0x0200, 0x0100, 0x000F
-_NO_ERROR, _NO_SUCH_NAME = 0, 3
-_TYPES = {4: _A, 6: _AAAA}
+_TYPES = {4: RdataType.A, 6: RdataType.AAAA}
 _CHAIN_MAX = 16
-# RFC 8767: 32 bits with the highest one set are to be read as 0.
-_TTL_MAX = 0x7FFFFFFF
-
-Name = tuple[bytes, ...]  # labels, in lower case
 
 
 class Nonsense(ValueError):  # noqa: N818 (as below)
@@ -41,106 +48,65 @@ class Answer:
 
 def parse_name(text: str) -> Name:
     """ValueError: no name that can be asked for."""
-    plain = text.removesuffix(".").lower()
-    labels = tuple(label.encode() for label in plain.split("."))
-    if not all(1 <= len(label) <= 63 for label in labels) or len(plain) > 253 or not text.isascii():
+    try:
+        found = dns.name.from_text(text) if text.isascii() and "\\" not in text else dns.name.root
+    except dns.exception.DNSException:
+        found = dns.name.root
+    if found == dns.name.root:
         raise ValueError(f"{text!r} is not a domain name")
-    return labels
+    return found
 
 
 def encode_question(identity: int, name: Name, family: int) -> bytes:
-    header = _HEADER.pack(identity, _RECURSE, 1, 0, 0, 0)
-    labels = b"".join(bytes((len(label),)) + label for label in name)
-    return header + labels + b"\0" + struct.pack("!HH", _TYPES[family], _IN)
+    return dns.message.make_query(name, _TYPES[family], id=identity).to_wire()
 
 
 def read_answer(data: bytes, identity: int, name: Name, family: int) -> Answer:
     """Raises Nonsense, Truncated or ServerFailed."""
     try:
-        return _read(data, identity, name, family)
-    except (struct.error, IndexError) as error:
-        raise Nonsense("cut short") from error
-
-
-def _read(data: bytes, identity: int, name: Name, family: int) -> Answer:
-    found, flags, questions, answers, _, _ = _HEADER.unpack_from(data)
-    if found != identity or not flags & _RESPONSE or flags & _OPCODE or questions != 1:
-        raise Nonsense("not an answer to this question")
-    asked, offset = _name(data, _HEADER.size)
-    if asked != name or struct.unpack_from("!HH", data, offset) != (_TYPES[family], _IN):
-        raise Nonsense("an answer to another question")
-    code = flags & _CODE
-    if code == _NO_SUCH_NAME:
+        # Each record alone: to gather those of one name takes time by the square of their number.
+        found = dns.message.from_wire(
+            data, one_rr_per_rrset=True, ignore_trailing=True, raise_on_truncation=True
+        )
+    except dns.message.Truncated as error:
+        found = error.message()  # type: ignore[no-untyped-call]  # as dnspython has it
+    except Exception as error:  # of whatever kind: a stranger may have written it for that
+        raise Nonsense(f"no DNS message: {error}") from error
+    _check_question(found, identity, name, family)
+    code = found.rcode()
+    if code == Rcode.NXDOMAIN:
         return Answer((), 0)
-    if code != _NO_ERROR:
-        raise ServerFailed(f"code {code}")
-    if flags & _TRUNCATED:
+    if code != Rcode.NOERROR:
+        raise ServerFailed(f"code {int(code)}")
+    if found.flags & dns.flags.TC:
         raise Truncated
-    return _follow(name, _records(data, offset + 4, answers), family)
+    return _follow(name, found.answer, _TYPES[family])
 
 
-Records = dict[tuple[Name, int], list[tuple[int, bytes | Name]]]  # name, type -> TTL, data
+def _check_question(found: dns.message.Message, identity: int, name: Name, family: int) -> None:
+    is_answer = found.id == identity and bool(found.flags & dns.flags.QR)
+    if not is_answer or found.opcode() != Opcode.QUERY or len(found.question) != 1:
+        raise Nonsense("not an answer to this question")
+    (asked,) = found.question
+    if (asked.name, asked.rdtype, asked.rdclass) != (name, _TYPES[family], RdataClass.IN):
+        raise Nonsense("an answer to another question")
 
 
-def _records(data: bytes, offset: int, count: int) -> Records:
-    found: Records = {}
-    for _ in range(count):
-        owner, offset = _name(data, offset)
-        kind, group, ttl, length = _RECORD.unpack_from(data, offset)
-        offset += _RECORD.size
-        body = data[offset : offset + length]
-        if len(body) < length:
-            raise Nonsense("cut short")
-        ttl = 0 if ttl > _TTL_MAX else ttl
-        if group == _IN and kind == _CNAME:
-            found.setdefault((owner, kind), []).append((ttl, _name(data, offset)[0]))
-        elif group == _IN and kind in (_A, _AAAA):
-            found.setdefault((owner, kind), []).append((ttl, body))
-        offset += length
-    return found
-
-
-def _follow(name: Name, records: Records, family: int) -> Answer:
+def _follow(name: Name, answer: Sequence[dns.rrset.RRset], wanted: RdataType) -> Answer:
     """Only what the chain of aliases from the name asked for leads to counts."""
+    records: dict[tuple[Name, int], list[dns.rrset.RRset]] = {}
+    for record in answer:
+        if record.rdclass == RdataClass.IN:
+            records.setdefault((record.name, record.rdtype), []).append(record)
     ttls: list[int] = []
     for _ in range(_CHAIN_MAX):
-        own = records.get((name, _TYPES[family]))
+        own = records.get((name, wanted))
         if own:
-            size = 4 if family == 4 else 16
-            bodies = [body for _, body in own if isinstance(body, bytes) and len(body) == size]
-            parse = IPv4Address if family == 4 else IPv6Address
-            ttl = min(*ttls, *(ttl for ttl, _ in own), _TTL_MAX)
-            return Answer(tuple(dict.fromkeys(map(parse, bodies))), ttl)
-        aliases = records.get((name, _CNAME))
+            addresses = dict.fromkeys(ip_address(record[0].address) for record in own)
+            return Answer(tuple(addresses), min(ttls + [record.ttl for record in own]))
+        aliases = records.get((name, RdataType.CNAME))
         if not aliases:
             break
-        ttl, target = aliases[0]
-        if not isinstance(target, tuple):
-            break
-        ttls.append(ttl)
-        name = target
+        ttls.append(aliases[0].ttl)
+        name = aliases[0][0].target
     return Answer((), 0)
-
-
-def _name(data: bytes, offset: int) -> tuple[Name, int]:
-    """A name and where it ends. Pointers lead backwards only, so that they come to an end."""
-    labels: list[bytes] = []
-    end, before = 0, offset
-    while True:
-        size = data[offset]
-        if size >= 0xC0:
-            end = end or offset + 2
-            offset = (size & 0x3F) << 8 | data[offset + 1]
-            if offset >= before:
-                raise Nonsense("a name that points forward")
-            before = offset
-        elif size >= 0x40:
-            raise Nonsense("a label of unknown type")
-        elif size == 0:
-            return tuple(labels), end or offset + 1
-        else:
-            label = data[offset + 1 : offset + 1 + size]
-            if len(label) < size or len(labels) > 127:
-                raise Nonsense("cut short")
-            labels.append(label.lower())
-            offset += 1 + size

@@ -9,11 +9,11 @@ from ipaddress import ip_address, ip_interface
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.kinds.route import MAIN_TABLE
 from holdfast.host.netlink import attributes
-from holdfast.host.netlink.address_codec import RTM_GETADDR
-from holdfast.host.netlink.names import IFLA_IFNAME, dump_links, read_names
-from holdfast.host.netlink.route_codec import DEFAULT_KEY
-from holdfast.host.netlink.route_decode import Reader, pick
-from holdfast.host.netlink.route_read import dump_runs
+from holdfast.host.netlink.addresses.address_codec import RTM_GETADDR
+from holdfast.host.netlink.links.link_names import IFLA_IFNAME, dump_links, read_names
+from holdfast.host.netlink.routes.route_codec import DEFAULT_KEY
+from holdfast.host.netlink.routes.route_decode import Reader, pick
+from holdfast.host.netlink.routes.route_read import dump_runs
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.resources.facts import Address, Lease, LinkAddress
 

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from holdfast.host.facts.kernel import LEARNED_BY
-from holdfast.host.netlink.names import read_names
-from holdfast.host.netlink.route_decode import Reader, select
-from holdfast.host.netlink.route_read import dump_routes
+from holdfast.host.netlink.links.link_names import read_names
+from holdfast.host.netlink.routes.route_decode import Reader, select
+from holdfast.host.netlink.routes.route_read import dump_routes
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.resources.facts import Address
 from holdfast.resources.routes.gateway_links import around

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Iterator
+
+from holdfast.characters import escaped
 
 _HEADER = struct.Struct("=HH")
 _NESTED = 0x8000
@@ -48,10 +51,22 @@ def parse(data: bytes, offset: int = 0) -> dict[int, bytes]:
     return found
 
 
+def each(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """All of them, for where a type may come more than once."""
+    offset = 0
+    while offset + 4 <= len(data):
+        length, kind = _HEADER.unpack_from(data, offset)
+        if length < 4:
+            break
+        yield kind & _TYPE_MASK, data[offset + 4 : offset + length]
+        offset += (length + 3) & ~3
+
+
 def to_int(value: bytes) -> int:
     return int.from_bytes(value, sys.byteorder)
 
 
 def to_text(value: bytes) -> str:
-    """What is not UTF-8 stays different: links may have any bytes for their names."""
-    return value.rstrip(b"\0").decode(errors="backslashreplace")
+    """What is not UTF-8 stays different: links may have any bytes for their names. Control
+    characters are written the same way, since everybody may give a link an alias that is shown."""
+    return escaped(value.rstrip(b"\0").decode(errors="backslashreplace"))

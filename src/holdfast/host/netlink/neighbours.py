@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 
 from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Result, Scope
-from holdfast.engine.kinds.neighbour import neighbour
+from holdfast.engine.driver import Driver, Result, Scope
+from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host.netlink import attributes, steps, tags
-from holdfast.host.netlink.link_codec import find_index
-from holdfast.host.netlink.names import read_names
+from holdfast.host import steps
+from holdfast.host.netlink import attributes, tags
+from holdfast.host.netlink.links.link_codec import find_index
+from holdfast.host.netlink.links.link_names import read_names
 from holdfast.host.netlink.socket import (
     CREATE,
     EXCL,
@@ -44,8 +45,8 @@ class _Seen:
     declared: bool  # somebody's static entry, not what the kernel learned
 
 
-class NeighbourDriver:
-    kinds = ("neighbour",)
+class NeighbourDriver(Driver):
+    kinds = (NEIGHBOUR.name,)
 
     def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock

@@ -17,15 +17,18 @@ from holdfast.engine.path.network import (
     Route,
     Rule,
     disable_ipv6,
+    rp_filter,
     rule_of,
 )
-from holdfast.host.netlink import attributes, link_codec, route_decode, rule_codec
-from holdfast.host.netlink.address_read import AddressReader
+from holdfast.host.netlink import attributes, rule_codec
+from holdfast.host.netlink.addresses.address_read import AddressReader
 from holdfast.host.netlink.conntrack import mark_of
-from holdfast.host.netlink.names import IFLA_IFNAME, dump_links
+from holdfast.host.netlink.links import link_codec
+from holdfast.host.netlink.links.link_names import IFLA_IFNAME, dump_links
 from holdfast.host.netlink.neighbours import RTM_GETNEIGH, hardware_address
-from holdfast.host.netlink.route_codec import OddTemplate
-from holdfast.host.netlink.route_read import dump_runs
+from holdfast.host.netlink.routes import route_decode
+from holdfast.host.netlink.routes.route_codec import OddTemplate
+from holdfast.host.netlink.routes.route_read import dump_runs
 from holdfast.host.netlink.rule_codec import SeenRule
 from holdfast.host.netlink.rules import RuleReader
 from holdfast.host.netlink.socket import NetlinkSocket
@@ -86,7 +89,11 @@ def marked(sock: NetlinkSocket, connection: Connection) -> Connection:
 def learn_path(sock: NetlinkSocket, network: Network, packet: Packet, path: Path) -> list[str]:
     """What else counts for the way that a packet takes: its next hop's MAC, settings of links.
     Answers with the ports of bridges that the next hop is behind."""
-    settings = list(map(disable_ipv6, path.links)) if network.version == 6 else []
+    if network.version == 6:
+        settings = list(map(disable_ipv6, path.links))
+    else:
+        links = path.links | network.links_of(packet.source)
+        settings = list(map(rp_filter, ("all", *links)))
     network.sysctls.update((name, _setting(name)) for name in settings)
     ports = []
     for nexthop in path.nexthops:

@@ -8,7 +8,7 @@ import struct
 
 from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Fields, Key
-from holdfast.engine.kinds.rule import rule
+from holdfast.engine.kinds.rule import RULE, rule
 from holdfast.host.netlink import attributes
 
 _DST, _SRC, _IIFNAME, _GOTO, _PRIORITY, _FWMARK = 1, 2, 3, 4, 6, 10
@@ -75,7 +75,7 @@ def decode(body: bytes) -> SeenRule:
     if action != "lookup" and table:
         extra.append(f"table {table}")
     protocol = attributes.to_int(found.get(_PROTOCOL, b""))
-    key = Key("rule", " ".join([artifact.key.name, *extra]))
+    key = Key(RULE.name, " ".join([artifact.key.name, *extra]))
     seen = replace(artifact, key=key, fields={**artifact.fields, "protocol": protocol})
     return SeenRule(seen, protocol, family, priority, body)
 

@@ -8,12 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact, Key, Value
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Driver, Result, Scope
 from holdfast.engine.kinds.rule import RULE
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host.netlink import rule_codec, steps, tags
+from holdfast.host import steps
+from holdfast.host.netlink import rule_codec, tags
 from holdfast.host.netlink.rule_codec import SeenRule
 from holdfast.host.netlink.socket import CREATE, EXCL, NetlinkSocket, Request
 
@@ -54,8 +55,8 @@ class RuleReader:
             raise
 
 
-class RuleDriver:
-    kinds = ("rule",)
+class RuleDriver(Driver):
+    kinds = (RULE.name,)
 
     def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock

@@ -19,10 +19,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.neighbour import neighbour_key
 from holdfast.engine.kinds.route import MAIN_TABLE, pack_key, route_key
 from holdfast.host.netlink import attributes, tags
-from holdfast.host.netlink.route_decode import select
-from holdfast.host.netlink.route_read import dump_routes
+from holdfast.host.netlink.routes.route_decode import is_cloned, select
+from holdfast.host.netlink.routes.route_read import dump_routes
 from holdfast.host.netlink.socket import NetlinkSocket
 
 _RTM_GETROUTE, _RTM_GETNEIGH = 26, 30
@@ -30,9 +31,9 @@ _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC = 1, 4, 5, 6, 7
 _RTA_METRICS, _RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA, _RTA_NH_ID = 8, 9, 15, 18, 30
 _RTAX_LOCK, _RTAX_MTU = 1, 2
 _RTNH_F_DEAD = 1
-_NDA_DST, _NDA_IFINDEX, _NDA_PROTOCOL = 1, 8, 12
+_NDA_DST, _NDA_LLADDR, _NDA_IFINDEX, _NDA_PROTOCOL, _NDA_FLAGS_EXT = 1, 2, 8, 12, 15
 _NUD_PERMANENT, _NUD_NOARP = 0x80, 0x40
-_RTM_F_CLONED = 0x200
+_NTF_EXT_LEARNED, _NTF_OFFLOADED, _NTF_EXT_MANAGED = 0x10, 0x20, 0x1
 
 FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 _PREFSRC_HEADER = {
@@ -41,6 +42,22 @@ _PREFSRC_HEADER = {
 }
 
 IsOurs = Callable[[Key], bool]
+
+
+class Lost(str):
+    """What goes, as it is told of others: with its holder. And which artifact that is about."""
+
+    __slots__ = ("key", "plain")
+    key: Key
+    plain: str  # without the holder
+
+    @classmethod
+    def of(cls, key: Key, holder: str, before: str = "", after: str = "") -> Lost:
+        """before, after: what of it goes, where not all of it does."""
+        plain = f"{before}{key}{after}"
+        made = cls(f"{plain} ({holder})" if holder else plain)
+        made.key, made.plain = key, plain
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +77,11 @@ class Route:
     legs: frozenset[int]  # indexes of the links it leads over, but for those that are down
     mtu: int  # its own, where the kernel may set it to that of the link; 0: none
 
+    def lost(self, part: str = "") -> Lost:
+        return Lost.of(self.key, tags.holder_text(self.protocol), part)
+
     def __str__(self) -> str:
-        return f"{self.key} ({tags.holder_text(self.protocol)})"
+        return self.lost()
 
 
 def routes_over(
@@ -109,7 +129,7 @@ def _routes(bodies: Iterable[bytes], family: int) -> Iterator[Route]:
     width = 4 if family == 4 else 16
     for body in bodies:
         found = attributes.parse(body, 12)
-        if attributes.to_int(body[8:12]) & _RTM_F_CLONED:
+        if is_cloned(body):
             continue
         destination = found.get(_RTA_DST, bytes(width))
         table = attributes.to_int(found[_RTA_TABLE]) if _RTA_TABLE in found else body[4]
@@ -153,39 +173,70 @@ def foreign(route: Route, tag: int, ours: IsOurs) -> bool:
     return route.protocol not in (tags.KERNEL, tag) and not ours(route.key)
 
 
+def nobody(_key: Key) -> bool:
+    """Whose is none of it: what goes is told whoever made it."""
+    return False
+
+
 def lost_with_last_address(
     sock: NetlinkSocket, dev: str, index: int, tag: int, ours: IsOurs
 ) -> list[str]:
     """What others lose when a link's last IPv4 address goes. Routes over nexthop objects stay."""
-    lost = []
+    lost: list[str] = []
     for route in routes_over(sock, 4, index, (tags.KERNEL, tag)):
         if route.nexthop_object or not foreign(route, tag, ours):
             continue
-        lost.append(f"{route}" if route.legs == {index} else f"the leg over {dev} of {route}")
+        lost.append(route.lost("" if route.legs == {index} else f"the leg over {dev} of "))
     return lost + foreign_neighbours(sock, 4, dev, index, tag, ours)
 
 
 def foreign_neighbours(
-    sock: NetlinkSocket, family: int, dev: str, index: int, tag: int, ours: IsOurs
+    sock: NetlinkSocket,
+    family: int,
+    dev: str,
+    index: int,
+    tag: int,
+    ours: IsOurs,
+    *,
+    permanent: bool = True,
 ) -> list[str]:
-    """Static neighbours that others made on a link."""
+    """Neighbours that others made on a link to stay; permanent: those that outlive the carrier,
+    too."""
     header = bytes((FAMILY[family],)) + bytes(11) + attributes.u32(_NDA_IFINDEX, index)
-    lost = []
+    lost: list[str] = []
     for body in sock.dump(_RTM_GETNEIGH, header, f"neighbours on {dev}"):
+        outlives = attributes.to_int(body[8:10]) & _NUD_PERMANENT
+        if not is_lasting_neighbour(body) or (outlives and not permanent):
+            continue
         found = attributes.parse(body, 12)
-        state = attributes.to_int(body[8:10])
-        if not state & (_NUD_PERMANENT | _NUD_NOARP) or _NDA_DST not in found:
-            continue
-        address = ipaddress.ip_address(found[_NDA_DST])
-        key = Key("neighbour", f"{address} dev {dev}")
+        key = neighbour_key(ipaddress.ip_address(found[_NDA_DST]), dev)
         protocol = attributes.to_int(found.get(_NDA_PROTOCOL, b""))
-        if protocol in (tag, tags.KERNEL) or ours(key):
-            continue
-        # The kernel itself keeps NOARP entries for what needs no asking.
-        if state & _NUD_NOARP and _needs_no_asking(address):
-            continue
-        lost.append(f"{key} ({tags.holder_text(protocol)})")
+        if protocol not in (tag, tags.KERNEL) and not ours(key):
+            lost.append(Lost.of(key, tags.holder_text(protocol)))
     return lost
+
+
+def is_lasting_neighbour(body: bytes) -> bool:
+    """Static, or kept fresh by the kernel because somebody said so, or learnt by a program: not
+    what the kernel itself learnt, nor its own entries for what needs no asking."""
+    found = attributes.parse(body, 12)
+    state = attributes.to_int(body[8:10])
+    if _NDA_DST not in found:
+        return False
+    if state & _NUD_NOARP:
+        return not _needs_no_asking(ipaddress.ip_address(found[_NDA_DST]))
+    return bool(state & _NUD_PERMANENT) or is_managed(body) or is_learnt_elsewhere(body)
+
+
+def is_managed(body: bytes) -> bool:
+    said = attributes.parse(body, 12).get(_NDA_FLAGS_EXT, b"")
+    return bool(attributes.to_int(said) & _NTF_EXT_MANAGED)
+
+
+def is_learnt_elsewhere(body: bytes) -> bool:
+    """By a program, and not by the hardware; and it has a MAC by now."""
+    learnt = body[10] & (_NTF_EXT_LEARNED | _NTF_OFFLOADED) == _NTF_EXT_LEARNED
+    return learnt and _NDA_LLADDR in attributes.parse(body, 12)
 
 
 def _needs_no_asking(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -214,7 +265,7 @@ def lost_sources(
         for route in routes_with_source(sock, family, searched, gone, (tags.KERNEL, tag)):
             if not foreign(route, tag, ours) or (family == 6 and route.nexthop_object):
                 continue
-            said = f"{route}" if family == 4 else f"the preferred source of {route}"
+            said = route.lost("" if family == 4 else "the preferred source of ")
             for table in gone[route.prefsrc]:
                 if family == 6 or route.table == (table or MAIN_TABLE):
                     lost[route.prefsrc, table].append(said)

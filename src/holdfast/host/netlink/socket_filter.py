@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from holdfast.dataclass import dataclass
 from holdfast.host.netlink import tags
-from holdfast.host.netlink.route_codec import HEAD, RTA_MULTIPATH, RTM_DELROUTE, RTM_NEWROUTE
+from holdfast.host.netlink.routes.route_codec import HEAD, RTA_MULTIPATH, RTM_DELROUTE, RTM_NEWROUTE
 from holdfast.host.netlink.socket import EXCL
 
 RTM_NEWNEIGH, RTM_DELNEIGH = 28, 29

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.engine import protocols
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 
 REDIRECT, KERNEL, ROUTER_ADVERTISEMENT = 1, 2, 9
 NOBODY = -1  # a tag that nothing carries
 
-# Routes, rules and neighbours number their writers alike (rtnetlink.h, iproute2's rt_protos).
-_WRITERS = {
-    REDIRECT: "redirect", KERNEL: "kernel", 3: "boot", 4: "static", 8: "gated",
-    ROUTER_ADVERTISEMENT: "ra", 10: "mrt", 11: "zebra", 12: "bird", 13: "dnrouted", 14: "xorp",
-    15: "ntk", 16: "dhcp", 17: "mrouted", 18: "keepalived", 42: "babel", 84: "ovn", 186: "bgp",
-    187: "isis", 188: "ospf", 189: "rip", 192: "eigrp",
-}  # fmt: skip
 # Addresses have numbers of their own (if_addr.h): the kernel's loopback, router advertisements,
 # link-local.
 _ADDRESS_WRITERS = {1: "kernel_lo", 2: "kernel_ra", 3: "kernel_ll"}
@@ -34,7 +28,7 @@ def holder_text(protocol: int, tag: int = NOBODY, *, address: bool = False) -> s
         return ""
     if protocol == 0:
         return "protocol 0 (made by hand or by a program that sets none)"
-    return f"protocol {(_ADDRESS_WRITERS if address else _WRITERS).get(protocol, protocol)}"
+    return f"protocol {(_ADDRESS_WRITERS if address else protocols.NAMES).get(protocol, protocol)}"
 
 
 def retag(protocol: int, tag: int) -> int | None:

@@ -43,8 +43,15 @@ class Backend(Protocol):
     def close(self) -> None:
         """Lets go of what it talks over."""
 
-    def last_words(self, name: str) -> str:
-        """What it printed last."""
+    def definition(self, name: str) -> bytes:
+        """What it is defined by, as a unit file; OSError or ValueError where there is none."""
+
+    def last_words(self, name: str, lines: int = 4) -> str:
+        """What it printed last, without what looks like a secret."""
+
+    def ended(self, name: str) -> str:
+        """How it ended by itself when it last did, in words that follow its name; "" where it did
+        not since it was defined."""
 
 
 def choose(paths: Paths) -> Backend:
@@ -52,10 +59,13 @@ def choose(paths: Paths) -> Backend:
     from holdfast.host.services.own import OwnSupervisor
     from holdfast.host.services.systemd import Systemd
 
+    return Systemd() if is_systemds(paths) else OwnSupervisor(paths.root)
+
+
+def is_systemds(paths: Paths) -> bool:
+    """Are the root and the network namespace those that systemd runs its units in?"""
     whole = paths.root.resolve() == Path("/")
-    if whole and systemd_runs() and processes.network(1) == processes.network():
-        return Systemd()
-    return OwnSupervisor(paths.root)
+    return whole and systemd_runs() and processes.network(1) == processes.network()
 
 
 def systemd_runs() -> bool:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast.dataclass import dataclass
+from holdfast.engine import difference
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.difference import Difference
+from holdfast.engine.driver import Driver, Failure, Result, Scope
 from holdfast.engine.kinds.file import FILE
 from holdfast.engine.kinds.service import SERVICE, unit_of
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
+from holdfast.host import steps
+from holdfast.host.programs import PACKAGES
 from holdfast.host.services import backend as backends
 from holdfast.host.services import reads
 from holdfast.host.services.backend import Backend, Seen
@@ -26,12 +30,12 @@ from holdfast.paths import Paths
 
 # A program that dislikes its configuration says so and ends within this time.
 SETTLE_S = 0.3
-# The programs that resources ask for, and what they are in.
-PACKAGES = {
-    "/usr/sbin/dnsmasq": "dnsmasq-base",
-    "/usr/sbin/dhcpcd": "dhcpcd-base",
-    "/usr/sbin/pppd": "ppp",
-    "/usr/sbin/chronyd": "chrony",
+
+
+# What differs where no setting does, by the field that tells.
+_NOTES = {
+    "unit": "its settings stay; the files that it reads when it starts differ",
+    "reload": "its settings stay; the files that it reads again differ",
 }
 
 
@@ -41,8 +45,8 @@ class _Started:
     pidfd: int
 
 
-class ServiceDriver:
-    kinds: tuple[str, ...] = (SERVICE.name,)
+class ServiceDriver(Driver):
+    kinds = (SERVICE.name,)
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -65,7 +69,7 @@ class ServiceDriver:
         try:
             seen = self._backend.look(sorted(wanted))
         except OSError as error:
-            raise DriverError(f"services cannot be observed: {_words(error)}") from error
+            raise DriverError(f"services cannot be observed: {steps.words(error)}") from error
         sightings = {Key(SERVICE.name, name): (_sighting(name, one),) for name, one in seen.items()}
         return Observed(sightings=sightings)
 
@@ -87,11 +91,27 @@ class ServiceDriver:
             results[fallen] = self._fallen(results[fallen].operation)
         return results
 
-    def sweep(self, names: Iterable[str]) -> None:
-        """Removes what interrupted writes of definitions left behind, where it can be reached."""
-        for name in names:
-            with suppress(OSError, ValueError):
-                self._backend.sweep(name)
+    def difference(self, operation: Operation) -> Difference:
+        """Between what it is defined by and what is declared, setting by setting."""
+        from holdfast.host.services import unit_file
+
+        subject, observed = operation.subject, operation.observed
+        if not isinstance(subject, Artifact):
+            raise TypeError("services come one by one")
+        before: list[str] = []
+        after: list[str] = []
+        if isinstance(observed, Artifact):
+            before = unit_file.settings(self._backend.definition(subject.key.name))
+        if operation.verb is not Verb.DELETE:
+            after = unit_file.settings(unit_file.render(definition_of(subject, "plan")))
+        hunks = difference.parts(before, after, lambda _line: "")
+        fields = {change.field for change in operation.changes}
+        note = "" if hunks or not fields else _NOTES.get(max(fields - {"active"}, default=""), "")
+        return difference.of(hunks, note)
+
+    def sweep(self, key: Key) -> None:
+        with suppress(OSError, ValueError):
+            self._backend.sweep(key.name)
 
     def _carry_out(self, operation: Operation) -> tuple[Result, int]:
         subject = operation.subject
@@ -110,10 +130,10 @@ class ServiceDriver:
                     raise ValueError(f"a service cannot be the subject of {operation.verb}")
         except FileExistsError as error:
             exists = operation.verb is Verb.CREATE
-            failure = Failure(subject.key, _words(error), exists=exists)
+            failure = Failure(subject.key, steps.words(error), exists=exists)
             return Result(operation, 0, (failure,)), 0
         except (OSError, ValueError, DriverError) as error:
-            failure = Failure(subject.key, _words(error) + _lacking(subject))
+            failure = Failure(subject.key, steps.words(error) + lacking(subject))
             return Result(operation, 0, (failure,)), 0
         return Result(operation, 1), pid
 
@@ -130,10 +150,10 @@ class ServiceDriver:
         key = operation.subject.key
         said = self._backend.last_words(key.name)
         words = f"it ended as soon as it was started{': ' + said if said else ''}"
-        return Result(operation, 0, (Failure(key, words + _lacking(operation.subject)),))
+        return Result(operation, 0, (Failure(key, words + lacking(operation.subject)),))
 
 
-def _lacking(subject: Artifact) -> str:
+def lacking(subject: Artifact) -> str:
     """What to install, where a program that we know is not there. It may be run by a shell that
     moves folders first."""
     for word in unit_of(subject).argv if subject.payload else ():
@@ -170,7 +190,3 @@ def _mark(operation: Operation) -> str:
     if not isinstance(operation.observed, Artifact) or not operation.observed.fields.get("mark"):
         raise ValueError("the plan does not say which one it is for")
     return str(operation.observed.fields["mark"])
-
-
-def _words(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -8,18 +8,19 @@ which nothing is written down was started by a boot, which came after.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.dropin import DROPIN, parts
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import rooted
+from holdfast.host import rooted, steps
+from holdfast.host.contents import InFiles
 from holdfast.host.services.backend import systemd_runs
 from holdfast.host.services.folder import Folder
 from holdfast.paths import Paths
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
 _MODE = 0o644
 
 
-class DropinDriver:
-    kinds: tuple[str, ...] = (DROPIN.name,)
+class DropinDriver(InFiles):
+    kinds = (DROPIN.name,)
 
     def __init__(self, paths: Paths) -> None:
-        self._root = paths.root
+        super().__init__(paths)
         self._folder = Folder(paths.root)
         self._units: SystemdUnits | None = None
 
@@ -60,26 +61,13 @@ class DropinDriver:
                 if seen is not None:
                     sightings[key] = (self._sighting(key, seen),)
             except (OSError, ValueError) as error:
-                unknown[key] = f"{key}: could not be read: {_words(error)}"
+                unknown[key] = f"{key}: could not be read: {steps.words(error)}"
         return Observed(sightings=sightings, unknown=unknown)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
-        results = []
-        for operation in operations:
-            results.append(self._carry_out(operation))
-            progress(operation.count)
-        return results
-
-    def sweep(self, keys: Iterable[Key]) -> None:
-        """Removes what interrupted writes of these files left behind, where it can be reached."""
-        for key in keys:
-            with (
-                suppress(OSError, ValueError),
-                rooted.parent(self._root, parts(key)[0]) as (folder, name),
-            ):
-                rooted.sweep(folder, name)
+        return steps.carry_out(operations, progress, self._step)
 
     @property
     def _whole(self) -> bool:
@@ -102,23 +90,13 @@ class DropinDriver:
         artifact = Artifact(key, {"sha256": seen.sha256, "read": read})
         return Sighting(artifact, holder=f"{seen.type} of user {seen.uid}", nonce=seen.sha256)
 
-    def _carry_out(self, operation: Operation) -> Result:
-        subject = operation.subject
-        if not isinstance(subject, Artifact):
-            raise TypeError("files come one by one")
-        try:
-            if operation.verb is Verb.DELETE:
-                self._delete(operation)
-            elif operation.verb in (Verb.CREATE, Verb.UPDATE):
-                self._write(operation)
-            else:
-                raise ValueError(f"a drop-in cannot be the subject of {operation.verb}")
-        except FileExistsError as error:
-            failure = Failure(subject.key, _words(error), exists=operation.verb is Verb.CREATE)
-            return Result(operation, 0, (failure,))
-        except (OSError, ValueError, DriverError) as error:
-            return Result(operation, 0, (Failure(subject.key, _words(error)),))
-        return Result(operation, 1)
+    def _step(self, operation: Operation, _subject: Artifact) -> None:
+        if operation.verb is Verb.DELETE:
+            self._delete(operation)
+        elif operation.verb in (Verb.CREATE, Verb.UPDATE):
+            self._write(operation)
+        else:
+            raise ValueError(f"a drop-in cannot be the subject of {operation.verb}")
 
     def _write(self, operation: Operation) -> None:
         desired = operation.subject
@@ -179,7 +157,3 @@ def _still(seen: rooted.Seen | None, observed: object) -> None:
         raise ValueError("it is gone since the plan was made")
     if seen.type != "file" or seen.sha256 != planned:
         raise ValueError("it changed since the plan was made")
-
-
-def _words(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -3,6 +3,7 @@
     NAME.json      the definition, written by the driver
     NAME.process   the process that runs: number, start, and what it was started and reloaded with
     NAME.started   under systemd: what was in its files when it was last started
+    NAME.ended     under our own supervisor: how it ended by itself when it last did
     UNIT.read      what a unit of others' has read of the files we gave it
     .lock .socket  the supervisor's
 
@@ -123,7 +124,19 @@ class Folder:
     def forget_start(self, name: str) -> None:
         self._remove(f"{name}.started")
 
+    def ended(self, name: str) -> str:
+        """How it ended by itself, in words that follow its name; "" where it did not."""
+        said = self._read(f"{name}.ended")
+        return "" if said is None else str(said.get("how", ""))
+
+    def record_end(self, name: str, how: str) -> None:
+        self._write(f"{name}.ended", {"how": how})
+
+    def forget_end(self, name: str) -> None:
+        self._remove(f"{name}.ended")
+
     def forget(self, name: str) -> None:
+        self.forget_end(name)
         self._remove(f"{name}.process")
         self._remove(f"{name}.json")
 

@@ -73,7 +73,15 @@ def last_lines(root: Path, name: str, since: int = 0, count: int = 4) -> str:
             text = rooted.read(folder, file)[since:].decode(errors="replace")
     except (OSError, ValueError):
         return ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return joined(text, count)
+
+
+def joined(text: str, count: int) -> str:
+    """The last lines of what a program said, as one. It is told to all who may read the status, so
+    that what looks like a secret is struck out, line by line."""
+    from holdfast.config.redaction import redact_lines  # the supervisor needs none of it
+
+    lines = [line.strip() for line in redact_lines(text).splitlines() if line.strip()]
     return "; ".join(lines[-count:])[-1000:]
 
 

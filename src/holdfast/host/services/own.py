@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.errors import DriverError
-from holdfast.host.services import log, processes
+from holdfast.host.services import log, processes, unit_file
 from holdfast.host.services.backend import Seen
 from holdfast.host.services.client import Client
 from holdfast.host.services.folder import CHANGED, PLACE, Definition, Folder, Running
@@ -57,8 +57,17 @@ class OwnSupervisor:
     def close(self) -> None:
         """Every question has a connection of its own."""
 
-    def last_words(self, name: str) -> str:
-        return log.last_lines(self._root, name, self._log_sizes.get(name, 0))
+    def definition(self, name: str) -> bytes:
+        definition = self._folder.definition(name)
+        if definition is None:
+            raise ValueError("its definition is gone")
+        return unit_file.render(definition)
+
+    def last_words(self, name: str, lines: int = 4) -> str:
+        return log.last_lines(self._root, name, self._log_sizes.get(name, 0), lines)
+
+    def ended(self, name: str) -> str:
+        return self._folder.ended(name)
 
     def _ensure(self, definition: Definition) -> int:
         self._log_sizes[definition.name] = log.size(self._root, definition.name)

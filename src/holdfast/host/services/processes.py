@@ -112,3 +112,13 @@ def _environment(pid: int) -> bytes:
         return b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def how(code: int) -> str:
+    """An exit code in words: "status 1"; "SIGKILL" for one below zero."""
+    if code >= 0:
+        return f"status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

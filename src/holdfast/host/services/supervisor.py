@@ -19,10 +19,10 @@ from pathlib import Path
 
 from holdfast.dataclass import replace
 from holdfast.host.services import log, processes, program, reads
-from holdfast.host.services.backoff import Backoff
 from holdfast.host.services.folder import Definition, Folder, Running
 from holdfast.host.services.processes import Process
 from holdfast.host.services.reads import OTHER_FILES
+from holdfast.host.services.restart_delay import RestartDelay
 
 # How often logs are measured, and definitions that somebody removed are noticed.
 TICK_S = 5.0
@@ -50,7 +50,7 @@ class Service:
         self.again = 0.0
         self.wanted = False
         self.stop_timeout = 10
-        self.backoff = Backoff()
+        self.delay = RestartDelay()
         self.answers: list[Answer] = []
 
 
@@ -108,6 +108,9 @@ class Supervisor:
         service = self.services.setdefault(name, Service(name))
         service.wanted = True
         running = service.running
+        if running is None or self._outdated(running, definition):
+            with suppress(OSError):
+                self.folder.forget_end(name)  # it may be another one that ended so
         if running is None:
             service.answers.append(answer)
             self._start(service, definition)
@@ -260,9 +263,10 @@ class Supervisor:
         except (OSError, ValueError) as error:
             self._forget_process(service.name)
             words = (error.strerror if isinstance(error, OSError) else "") or str(error)
-            wait = service.backoff.after(0.0)
+            wait = service.delay.after(0.0)
             service.again = self._clock() + wait
             self.say(f"{service.name}: not started: {words}; tried again in {wait:.1f} s")
+            self._record_end(service.name, f"could not be started: {words}")
             self._reply(service, {"error": words})
             return
         self.say(f"{service.name}: started as process {process.pid}")
@@ -329,7 +333,7 @@ class Supervisor:
         how = "ended"
         if service.child:
             status = os.waitpid(running.process.pid, 0)[1]
-            how = f"ended with {_status(os.waitstatus_to_exitcode(status))}"
+            how = f"ended with {processes.how(os.waitstatus_to_exitcode(status))}"
         self._let_go(service)
         asked, service.stopping = service.stopping, False
         service.ask_at = service.kill_at = 0.0
@@ -341,9 +345,16 @@ class Supervisor:
             self.say(f"{service.name}: {how}, to be started anew")
             self._start_again(service)
         else:
-            wait = service.backoff.after(self._clock() - service.began)
+            wait = service.delay.after(self._clock() - service.began)
             service.again = self._clock() + wait
             self.say(f"{service.name}: {how}; starts again in {wait:.1f} s")
+            self._record_end(service.name, how)
+
+    def _record_end(self, name: str, how: str) -> None:
+        """For whoever asks why it does not run; that it cannot be kept stops no program."""
+        if not self.deposed():
+            with suppress(OSError):
+                self.folder.record_end(name, how)
 
     def _let_go(self, service: Service) -> None:
         self._by_pidfd.pop(service.pidfd, None)
@@ -383,12 +394,3 @@ class Supervisor:
         answers, service.answers = service.answers, []
         for answer in answers:
             answer(said)
-
-
-def _status(code: int) -> str:
-    if code >= 0:
-        return f"status {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

@@ -93,8 +93,15 @@ class Systemd:
     def close(self) -> None:
         self._units.close()
 
-    def last_words(self, name: str) -> str:
-        return self._units.last_words(unit_name(name))
+    def definition(self, name: str) -> bytes:
+        with rooted.parent(_ROOT, place(name)) as (folder, file):
+            return rooted.read(folder, file)
+
+    def last_words(self, name: str, lines: int = 4) -> str:
+        return self._units.last_words(unit_name(name), lines)
+
+    def ended(self, name: str) -> str:
+        return self._units.ended(unit_name(name))
 
     # One unit.
 

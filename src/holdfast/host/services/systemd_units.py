@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from holdfast.dataclass import dataclass
 from holdfast.errors import DriverError
 from holdfast.host import process
+from holdfast.host.services import log, processes
 from holdfast.host.services.dbus import Bus, DBusError, Message
 
 _TO = "org.freedesktop.systemd1"
@@ -102,18 +104,30 @@ class SystemdUnits:
             time.sleep(_PAUSE_S)
         return self.state(unit)
 
-    def last_words(self, unit: str) -> str:
+    def ended(self, unit: str) -> str:
+        """How its program ended by itself, in words that follow its name; "" where it did not."""
+        (path,) = self.ask("LoadUnit", "s", unit)
+
+        def get(member: str) -> Any:
+            return self._bus.call(_TO, path, _PROPERTIES, "Get", "ss", _SERVICE, member)[0]
+
+        code, status, again = (int(get(f)) for f in ("ExecMainCode", "ExecMainStatus", "NRestarts"))
+        if code:
+            return f"ended with {processes.how(status if code == os.CLD_EXITED else -status)}"
+        # It runs, and systemd forgot how the one before it ended.
+        return f"had to be started again, {again} times so far" if again else ""
+
+    def last_words(self, unit: str, count: int = 4) -> str:
         """What it printed last, by the journal."""
         try:
             journalctl = process.find("journalctl", "systemd")
             process.run([journalctl, "--sync"], timeout=10)
             # Its own words, not those of systemd about it.
-            options = ("--boot", "--lines", "4", "--output", "cat", "--no-pager")
+            options = ("--boot", "--lines", str(count), "--output", "cat", "--no-pager")
             ended = process.run([journalctl, *options, f"_SYSTEMD_UNIT={unit}"], timeout=10)
         except DriverError:
             return ""
-        lines = [line.strip() for line in ended.out.splitlines() if line.strip()]
-        return "; ".join(lines)[-1000:]
+        return log.joined(ended.out, count)
 
     @property
     def _bus(self) -> Bus:

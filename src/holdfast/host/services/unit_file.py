@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
+from holdfast.config.redaction import SHOWN, is_secret
 from holdfast.dataclass import dataclass
 from holdfast.engine.kinds.service import PREFIX
-from holdfast.host.services import reads
+from holdfast.engine.kinds.unit import FOLDER
+from holdfast.host.services import reads, sandbox
 from holdfast.host.services.folder import PLACE as RECORDS
 from holdfast.host.services.folder import Definition
 
-FOLDER = "/etc/systemd/system"
 # systemd passes over sections whose names begin so.
 _SECTION = "[X-Holdfast]\n"
 _MARKS = ("Mark", "Unit", "Reload", "Read")
@@ -22,6 +24,7 @@ _STOP = (
     " do for pause in .01 .04 .05 .1 .2 .3 .3;"
     ' do sleep "$pause"; test -e stat || exit 0; done; done'
 )
+_SHOWN = {"Description": "description", "TimeoutStopSec": "seconds to stop"}
 _HEAD = "# Holdfast wrote this file and will write it again.\n"
 
 
@@ -48,7 +51,7 @@ def render(definition: Definition) -> bytes:
     description = definition.description or definition.name
     lines = [
         "[Unit]",
-        f"Description={_plain(description)}",
+        f"Description={_line(description)}",
         "After=network-pre.target",
         # Tried for as long as it is declared.
         "StartLimitIntervalSec=0",
@@ -57,12 +60,12 @@ def render(definition: Definition) -> bytes:
         "Type=exec",
     ]
     if definition.folders:
-        lines.append(f"ExecStartPre={_words(('/usr/bin/mkdir', '-p', '--', *definition.folders))}")
+        lines.append(f"ExecStartPre=+{_words(('/usr/bin/mkdir', '-p', '--', *definition.folders))}")
     note = ("/bin/sh", "-c", reads.NOTE, "sh", f"{RECORDS}/{definition.name}.started")
     lines += [
-        f"ExecStartPre={_words((*note, *definition.files))}",
+        f"ExecStartPre=+{_words((*note, *definition.files))}",
         f"ExecStart={_words(definition.argv)}",
-        "ExecReload=/bin/kill -HUP $MAINPID",
+        "ExecReload=+/bin/kill -HUP $MAINPID",
         *(
             f"Environment={_quoted(f'{name}={value}')}"
             for name, value in sorted(definition.environment.items())
@@ -70,11 +73,12 @@ def render(definition: Definition) -> bytes:
         "Restart=always",
         "RestartSec=1",
         # dhcpcd 9.4.1 loses a signal that comes while its hook runs, and systemd asks only once.
-        f"ExecStop=/bin/sh -c {_quoted(_STOP.replace('$', '$$'))} sh $MAINPID",
+        f"ExecStop=+/bin/sh -c {_quoted(_STOP.replace('$', '$$'))} sh $MAINPID",
         f"TimeoutStopSec={definition.stop_timeout}",
         "KillSignal=SIGKILL",  # after that, where ExecStop has not ended it
         # As our own supervisor has it: the first process is asked, the others end with it.
         "KillMode=mixed",
+        *sandbox.lines(definition.name),
         "",
         "[Install]",
         "WantedBy=multi-user.target",
@@ -98,6 +102,38 @@ def read(content: bytes) -> Marked | None:
     return Marked(mark, unit, reload, read, intact=said.get("Digest") == _digest(written))
 
 
+def settings(content: bytes) -> list[str]:
+    """What a unit file of ours sets, one thing a line, less what is the same for all."""
+    text, _, _ = content.decode(errors="replace").partition(f"\n{_SECTION}")
+    found: list[str] = []
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        match name:
+            case "Description" | "TimeoutStopSec":
+                found.append(f"{_SHOWN[name]} {value.replace('%%', '%')}")
+            case "ExecStart":
+                found += (f"argument {word}" for word in _said(value))
+            case "ExecStartPre":
+                program, *words = _said(value)
+                found += (f"folder {word}" for word in words[2:] if program.endswith("/mkdir"))
+            case "Environment":
+                found += (f"environment {_variable(word)}" for word in _said(value))
+    return found
+
+
+def _said(words: str) -> list[str]:
+    """The inverse of `_words`."""
+    # To the end where a quote stays open: else each one behind it would be tried anew.
+    found = re.finditer(r'"((?:[^"\\]|\\.)*)("|\\?$)', words)
+    quoted = [one[1] for one in found if one[2] == '"']
+    return [re.sub(r"\\(.)", r"\1", word).replace("%%", "%") for word in quoted]
+
+
+def _variable(setting: str) -> str:
+    name, _, value = setting.partition("=")
+    return f"{name}={SHOWN if is_secret(name) else value}"
+
+
 def _marks(*values: str) -> str:
     return "".join(f"{name}={value}\n" for name, value in zip(_MARKS, values, strict=True))
 
@@ -113,6 +149,14 @@ def _words(argv: tuple[str, ...]) -> str:
 
 def _quoted(word: str) -> str:
     return '"' + _plain(word).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _line(text: str) -> str:
+    """Without quotes around it, a line that ends in a backslash goes on in the next one, and no
+    escape is known there: it is shown twice."""
+    plain = _plain(text)
+    backslashes = len(plain) - len(plain.rstrip("\\"))
+    return plain + "\\" * (backslashes % 2)
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
 """The resources of a part, read by stricter rules than those of the startup file.
 
-Whoever can write a part is not trusted as the administrator is. So a part cannot say what sources
-may do, name files of this machine (which Holdfast, as root, would read for it), or bring secrets
-along (which the ledger would keep).
+Whoever can write a part is not trusted as the administrator is. So a part cannot declare a kind
+that is not open to other sources, name files of this machine (which Holdfast, as root, would read
+for it), or bring secrets along (which the ledger would keep).
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from holdfast.config.part import Part
 from holdfast.dataclass import dataclass
 from holdfast.errors import ConfigError, Problem
 from holdfast.resources import registry
-from holdfast.resources.reading import Reading
 from holdfast.resources.resource import Folder, Resource
-
-# Secrets that stand in the spec itself, by kind; those in files cannot be named anyway.
-SECRETS = {"PPPoEInterface": "password"}
+from holdfast.resources.spec.reading import Reading, dotted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,7 @@ def read(part: Part, first: int) -> Contribution:
     if forbidden:
         return Contribution(part, (), tuple(forbidden), ())
     resources = reading.collect([dict(raw) for raw in part.resources])
-    problems = (*reading.errors, *_secrets(resources))
+    problems = (*reading.errors, *_beyond_limits(resources))
     return Contribution(part, tuple(resources), problems, tuple(reading.warnings))
 
 
@@ -65,14 +62,16 @@ class _NoFiles(Folder):
 def _forbidden(part: Part) -> Iterator[Problem]:
     for number, raw in enumerate(part.resources):
         kind = raw.get("kind")
-        if isinstance(kind, str) and kind in registry.STARTUP_ONLY:
+        found = registry.find(kind) if isinstance(kind, str) else None
+        if found is None:
+            continue  # which is told when it is read
+        if found.open_to_others is None:
             message = f"a {kind} can stand in the startup file alone"
             yield Problem(str(place(part.ref, number)), "kind", message)
 
 
-def _secrets(resources: list[Resource]) -> Iterator[Problem]:
+def _beyond_limits(resources: list[Resource]) -> Iterator[Problem]:
     for resource in resources:
-        field = SECRETS.get(resource.kind, "")
-        if field and getattr(resource.spec, field) is not None:
-            message = "a part cannot hold a secret: the ledger would keep it"
-            yield Problem(resource.place, f"spec.{field}", message)
+        against = registry.kind(resource.kind).open_to_others
+        for fault in against(resource) if against is not None else ():
+            yield Problem(resource.place, dotted(("spec", *fault.location)), fault.message)

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.resources.dynamic.source_name import plugin_of
+from holdfast.resources.dynamic.dynamic_config_source import DynamicConfigSource
+from holdfast.resources.dynamic.dynamic_override_policy import DynamicOverridePolicy
+from holdfast.resources.dynamic.source_name import plugin_of, plugin_source
 from holdfast.resources.resource import Fault, Finding, Resource
 from holdfast.resources.site import Site
 
 
 def check(site: Site) -> Iterator[Finding]:
     yield from _sources(site)
-    for policy in site.of("DynamicOverridePolicy"):
+    for policy in site.of(DynamicOverridePolicy):
         yield from _policy(policy, site)
 
 
 def _sources(site: Site) -> Iterator[Finding]:
     """A plugin is one source: two lifetimes for it would contradict each other."""
     seen: dict[str, Resource] = {}
-    for source in site.of("DynamicConfigSource"):
+    for source in site.of(DynamicConfigSource):
         first = seen.setdefault(source.spec.plugin_ref, source)
         if first is not source:
-            message = f"Plugin/{source.spec.plugin_ref} has a source already: {first}"
+            message = f"{plugin_source(source.spec.plugin_ref)} has a source already: {first}"
             yield source, Fault(("pluginRef",), message)
 
 
 def _policy(policy: Resource, site: Site) -> Iterator[Finding]:
-    bound = {source.spec.plugin_ref for source in site.of("DynamicConfigSource")}
+    bound = {source.spec.plugin_ref for source in site.of(DynamicConfigSource)}
     for number, allowance in enumerate(policy.spec.allow):
         plugin = plugin_of(allowance.source)
         if plugin and plugin not in bound:

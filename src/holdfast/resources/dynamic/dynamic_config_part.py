@@ -9,13 +9,13 @@ from typing import Any
 from holdfast.config.document import Document, Place, parse, read_file
 from holdfast.config.part import Directive, Part
 from holdfast.errors import ConfigError, Problem
-from holdfast.resources.document import Metadata
 from holdfast.resources.dynamic.dynamic_target import TargetSpec
 from holdfast.resources.dynamic.source_name import source
-from holdfast.resources.moments import moment
-from holdfast.resources.reading import dotted
 from holdfast.resources.registry import DOMAINS, VERSION
-from holdfast.resources.shape import (
+from holdfast.resources.spec.document import Metadata
+from holdfast.resources.spec.moments import moment
+from holdfast.resources.spec.reading import dotted
+from holdfast.resources.spec.shape import (
     Shape,
     ShapeError,
     Spec,
@@ -48,7 +48,7 @@ def _parse_digest(text: str) -> str:
     return digest
 
 
-_RESOURCE = Shape(_read_mapping, {"type": "object"}, "resource")
+_RESOURCE = Shape(_read_mapping, {"type": "object"}, "resource", unchecked=True)
 
 
 class DynamicConfigDirective(Spec):
@@ -79,7 +79,7 @@ class PartSpec(Spec):
         default=(),
     )
 
-    def part(self) -> Part:
+    def part(self, called: str) -> Part:
         return Part(
             self.source,
             self.generation,
@@ -88,6 +88,7 @@ class PartSpec(Spec):
             self.resources,
             tuple(Directive(one.op, one.target.target, one.reason) for one in self.directives),
             self.action_plans,
+            called,
         )
 
 
@@ -120,7 +121,7 @@ def part_of(data: Any, document: Document | None = None, name: str = KIND) -> Pa
         return str(where)
 
     try:
-        spec = PartDocument.read(data).spec
+        read = PartDocument.read(data)
     except ShapeError as error:
         raise ConfigError(
             [
@@ -130,7 +131,7 @@ def part_of(data: Any, document: Document | None = None, name: str = KIND) -> Pa
         ) from None
     except ValueError as error:
         raise ConfigError([Problem(place(()), "", str(error))]) from None
-    part = spec.part()
+    spec, part = read.spec, read.spec.part(read.metadata.name)
     if spec.digest not in (None, part.digest):
         at = place(("spec", "digest"))
         message = f"is not that of the resources and directives, which is {part.digest}"

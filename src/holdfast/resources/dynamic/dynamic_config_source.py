@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.resources.durations import duration
-from holdfast.resources.dynamic.plugin import Trigger, check_triggers
+from holdfast.resources.dynamic.plugin import Plugin, Trigger, check_triggers
 from holdfast.resources.resource import Kind, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.resources.spec.durations import duration
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     listed,
@@ -27,7 +27,7 @@ class MergePolicy(Spec):
 
 
 class DynamicConfigSource(Spec):
-    plugin_ref: str = required(reference("Plugin"), "whose parts are taken in")
+    plugin_ref: str = required(reference(Plugin), "whose parts are taken in")
     ttl: float = required(
         duration(1.0, LONGEST_TTL_S),
         "how long a part of it is in force at most, counted from when it was observed",
@@ -40,9 +40,8 @@ class DynamicConfigSource(Spec):
     )
 
 
-KINDS = {
-    "DynamicConfigSource": Kind(
-        "DynamicConfigSource",
+KINDS = (
+    Kind(
         DynamicConfigSource,
         "Binds a plugin to the effective config: what `Plugin/NAME` contributes is in force for"
         " `ttl` at most. A plugin that no DynamicConfigSource names contributes nothing.",
@@ -51,5 +50,9 @@ KINDS = {
         nothing_alone,
         lambda resource: check_triggers(resource.spec.triggers or ()),
         effect="lets what its plugin contributes be in force",
-    )
-}
+        maskable=False,
+        groups=("plugin",),
+        cross_checks="dynamic.dynamic_checks",
+        admits_parts=True,
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.config.part import Target
 from holdfast.resources import registry
-from holdfast.resources.shape import Spec, required, text
+from holdfast.resources.spec.shape import Spec, required, text
 
 
 class TargetSpec(Spec):

@@ -27,10 +27,12 @@ from holdfast.config.document import SourceFile
 from holdfast.config.merge import Ignored
 from holdfast.config.part import RECORD, Directive, Part, Target
 from holdfast.dataclass import dataclass, replace
+from holdfast.resources import registry
 from holdfast.resources.dynamic.merger import Merger, Taken
-from holdfast.resources.moments import format_moment
+from holdfast.resources.dynamic.source_name import plugin_source
 from holdfast.resources.resource import Resource
 from holdfast.resources.router import Router
+from holdfast.resources.spec.moments import format_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +227,8 @@ def _router(merger: Merger, accepted: Sequence[Taken]) -> Router:
 def _lifetimes(startup: Router) -> dict[str, float]:
     """How long parts of each plugin that may contribute are in force at most."""
     return {
-        f"Plugin/{one.spec.plugin_ref}": one.spec.ttl
-        for one in startup.resources
-        if one.kind == "DynamicConfigSource"
+        plugin_source(one.spec.plugin_ref): one.spec.ttl
+        for one in registry.having(startup.resources, lambda kind: kind.admits_parts)
     }
 
 

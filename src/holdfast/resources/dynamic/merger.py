@@ -11,14 +11,19 @@ from holdfast.config.merge import Ignored, Mask
 from holdfast.config.part import Directive, Part, Target
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import Problem
-from holdfast.resources import registry, together
+from holdfast.resources import registry
+from holdfast.resources.checks import cross_checks
 from holdfast.resources.dynamic import contribution, dynamic_target
 from holdfast.resources.dynamic.contribution import Contribution
-from holdfast.resources.dynamic.dynamic_override_policy import allowed
+from holdfast.resources.dynamic.dynamic_override_policy import (
+    DynamicOverridePolicy,
+    allowed,
+    settings_not_allowed,
+)
 from holdfast.resources.dynamic.source_name import plugin_of
-from holdfast.resources.reading import dotted
 from holdfast.resources.resource import Fault, Resource
 from holdfast.resources.router import Router
+from holdfast.resources.spec.reading import dotted
 
 # Of a part that is rejected: enough to repair it by. A reason may quote what the part says.
 _REASONS_SHOWN = 20
@@ -43,9 +48,13 @@ class Merger:
     against: dict[str, Reasons] = field(default_factory=dict)  # and against what stood in for it
     warnings: tuple[Problem, ...] = ()
     _declared: dict[str, Resource] = field(init=False)  # of the startup file, by id
+    _policies: list[Resource] = field(init=False)
 
     def __post_init__(self) -> None:
         self._declared = {one.id: one for one in self.startup.resources}
+        self._policies = [
+            one for one in self.startup.resources if isinstance(one.spec, DynamicOverridePolicy)
+        ]
 
     def take(self, parts: Sequence[Part], standby: Mapping[str, Part]) -> None:
         """parts: one of each source, in order. standby: what stays in force, by source, where the
@@ -131,7 +140,8 @@ class Merger:
         source = given.part.source
         try:
             taken = replace(self.judge(given.part), given=given)
-            found = list(self._conflicts(given)) or self._trouble_with(taken)
+            found = [*self._conflicts(given), *self._not_allowed(given)]
+            found = found or self._trouble_with(taken)
             if found:  # perhaps for want of a mask
                 found += map(str, taken.ignored)
         except Exception as error:  # as above
@@ -157,14 +167,16 @@ class Merger:
         _, wrong = dynamic_target.trouble(target)
         if wrong:
             return wrong
-        if target.kind in registry.STARTUP_ONLY:
+        if not registry.kind(target.kind).maskable:
             return f"a {target.kind} cannot be masked"
         if str(target) not in self._declared:
             return "the startup file declares no such resource"
-        policies = [one for one in self.startup.resources if one.kind == "DynamicOverridePolicy"]
-        if not allowed(policies, source, directive):
+        if not allowed(self._policies, source, directive):
             return f"no DynamicOverridePolicy allows {source} to {directive.op} it"
         return ""
+
+    def _not_allowed(self, given: Contribution) -> Iterator[str]:
+        return settings_not_allowed(self._policies, given.part.source, given.resources)
 
     def _conflicts(self, given: Contribution) -> Iterator[str]:
         taken = chain.from_iterable(one.given.resources for one in self.accepted.values())
@@ -202,7 +214,7 @@ class Merger:
         warnings: list[Problem] = []
         # Not the very lines of routes that clash: to find them in a long list takes half a second,
         # and a bad part would cost that whenever its source says it again.
-        for resource, fault in together.check(resources, names, lambda _resource, _wanted: {}):
+        for resource, fault in cross_checks.check(resources, names, lambda _resource, _wanted: {}):
             if not fault.warning:
                 problems.append(_problem(resource, fault))
             elif resource.part:

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from holdfast.resources.durations import duration
+from holdfast.engine.event_kinds import EVENT_KINDS
 from holdfast.resources.dynamic import dynamic_target
 from holdfast.resources.dynamic.dynamic_target import TargetSpec
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.resources.spec.durations import duration
+from holdfast.resources.spec.nearest import nearest
+from holdfast.resources.spec.shape import (
     Shape,
     Spec,
     choice,
@@ -19,7 +21,6 @@ from holdfast.resources.shape import (
     optional,
     parsed,
     required,
-    text,
 )
 
 EXECUTES = "execute.providerAction"
@@ -46,22 +47,33 @@ def _read_environment(value: Any) -> dict[str, str]:
     for name, content in value.items():
         if not re.fullmatch(_VARIABLE, name):
             raise ValueError(f"{name!r} cannot name a variable: letters, digits and _")
-        if not isinstance(content, str) or "\0" in content:
+        if not isinstance(content, str):
             raise ValueError(f"{name} must be text; write it in quotes")
     return dict(value)
+
+
+def _parse_topic(text: str) -> str:
+    """One that no event has would never run anything."""
+    if text not in EVENT_KINDS:
+        hint = nearest(text, EVENT_KINDS) or f"; there are {', '.join(EVENT_KINDS)}"
+        raise ValueError(f"there are no events of the kind {text!r}{hint}")
+    return text
 
 
 _ENVIRONMENT = Shape(
     _read_environment,
     {"type": "object", "additionalProperties": {"type": "string"}},
     "mapping of names to text",
+    lines=True,
 )
 
 
 class Trigger(Spec):
     type: str = required(choice("interval", "event"), "what it waits for")
     every: float | None = optional(duration(1.0, _DAY), "for `type: interval`")
-    topic: str | None = optional(text("kind of an event"), "for `type: event`")
+    topic: str | None = optional(
+        parsed(_parse_topic, "kind of an event", {"enum": list(EVENT_KINDS)}), "for `type: event`"
+    )
 
 
 class Context(Spec):
@@ -73,7 +85,9 @@ class Context(Spec):
 class Plugin(Spec):
     executable: str = required(parsed(_parse_executable, "absolute path"), "the program")
     timeout: float = optional(duration(0.1, 600.0), "until it is ended", default=10.0)
-    env: dict[str, str] | None = optional(_ENVIRONMENT, "all it gets besides PATH")
+    env: dict[str, str] | None = optional(
+        _ENVIRONMENT, "all it gets besides PATH; the values are never shown", secret=True
+    )
     capabilities: tuple[str, ...] | None = optional(
         listed(choice(*CAPABILITIES)), "what it may do; nothing without"
     )
@@ -103,9 +117,8 @@ def check(resource: Resource) -> Iterator[Fault]:
             yield Fault(("context", "resources", index, field), wrong)
 
 
-KINDS = {
-    "Plugin": Kind(
-        "Plugin",
+KINDS = (
+    Kind(
         Plugin,
         "A program of yours that is asked now and then what it would add to the configuration or"
         " mask of it, and answers in JSON.",
@@ -120,5 +133,9 @@ triggers:
         nothing_alone,
         check,
         effect="`holdfast serve` runs it; what it proposes goes through a DynamicConfigSource",
-    )
-}
+        maskable=False,
+        groups=("plugin",),
+        program=lambda resource: ("executable", resource.spec.executable),
+        proposes_parts=True,
+    ),
+)

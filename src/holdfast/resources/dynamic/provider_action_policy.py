@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from holdfast.resources.repeats import repeated
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.resources.spec.repeats import repeated
+from holdfast.resources.spec.shape import (
+    Shape,
     Spec,
     choice,
     flag,
     integer,
     listed,
-    nested,
     optional,
     parsed,
     text,
 )
-from holdfast.resources.values import Network, prefix
+from holdfast.resources.spec.values import Network, prefix
 
 PROVIDERS = ("aws", "azure", "oci", "gcp")
 ACTIONS = (
@@ -77,6 +78,43 @@ class ExecutionWindow(Spec):
     )
 
 
+_WINDOW = re.compile(
+    r"(?:(?P<days>[a-z]+(?:[-,][a-z]+)*) +)?(?P<opens>[0-9:]+) *- *(?P<closes>[0-9:]+)"
+    r"(?: +(?P<zone>\S+))?",
+    re.IGNORECASE,
+)
+
+
+def _read_window(value: Any) -> ExecutionWindow | None:
+    """As fields, or in the one line that people write; "" is none, as to routerd.net."""
+    if not isinstance(value, str):
+        return ExecutionWindow.read(value)
+    if not value.strip():
+        return None
+    found = _WINDOW.fullmatch(value.strip())
+    if found is None:
+        raise ValueError(f"{value[:80]!r} is not a window, such as `mon-fri 22:00-04:00 UTC`")
+    fields: dict[str, Any] = {"from": found["opens"], "to": found["closes"]}
+    if found["days"]:
+        fields["days"] = _days(found["days"].lower())
+    if found["zone"]:
+        fields["timeZone"] = found["zone"]
+    return ExecutionWindow.read(fields)
+
+
+def _days(written: str) -> list[str]:
+    """`mon-fri`, `sat,sun`: what is no day stays, to be complained of."""
+    found: list[str] = []
+    for piece in written.split(","):
+        first, _, last = piece.partition("-")
+        if last and first in DAYS and last in DAYS:
+            start, count = DAYS.index(first), (DAYS.index(last) - DAYS.index(first)) % len(DAYS)
+            found += (DAYS[(start + step) % len(DAYS)] for step in range(count + 1))
+        else:
+            found.append(piece)
+    return found
+
+
 class ProviderActionPolicy(Spec):
     enabled: bool = optional(flag(), "whether anything is ever asked of an executor", default=False)
     dry_run_only: bool = optional(
@@ -104,13 +142,19 @@ class ProviderActionPolicy(Spec):
     )
     allow_undo: bool = optional(flag(), "let what was done be undone", default=False)
     execution_window: ExecutionWindow | None = optional(
-        nested(ExecutionWindow), "when actions are executed; always without"
+        Shape(
+            _read_window,
+            {"type": "string"},
+            "fields below, or text such as `mon-fri 22:00-04:00 Europe/Berlin`",
+            nested=ExecutionWindow,
+        ),
+        "when actions are executed; always without",
     )
 
 
 def policy_of(startup: Iterable[Resource]) -> Resource | None:
     """The one there is; a startup file with two is invalid."""
-    return next((one for one in startup if one.kind == "ProviderActionPolicy"), None)
+    return next((one for one in startup if isinstance(one.spec, ProviderActionPolicy)), None)
 
 
 def check(resource: Resource) -> Iterator[Fault]:
@@ -147,9 +191,8 @@ def _idle(spec: ProviderActionPolicy) -> Iterator[Fault]:
             yield Fault((name,), message, warning=True)
 
 
-KINDS = {
-    "ProviderActionPolicy": Kind(
-        "ProviderActionPolicy",
+KINDS = (
+    Kind(
         ProviderActionPolicy,
         "Lets actions that parts propose be carried out at a provider, by a Plugin with the"
         " capability `execute.providerAction`. Without it, and by its defaults, none is. Only the"
@@ -169,5 +212,9 @@ executionWindow: {days: [mon, tue, wed, thu, fri], from: "22:00", to: "04:00"}
         nothing_alone,
         check,
         effect="decides which actions are executed",
-    )
-}
+        maskable=False,
+        groups=("hybrid",),
+        cross_checks="dynamic.provider_action_checks",
+        only_one="there can be one policy for provider actions, and there is",
+    ),
+)

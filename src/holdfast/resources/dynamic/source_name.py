@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from holdfast.resources.document import parse_name
-from holdfast.resources.shape import Shape, parsed
+from holdfast.resources.spec.document import parse_name
+from holdfast.resources.spec.shape import Shape, parsed
 
 PLUGIN, OWNER, MANAGER = "Plugin", "Owner", "Manager"
 CLASSES = (PLUGIN, OWNER, MANAGER)
@@ -20,6 +20,10 @@ def parse_source(text: str) -> str:
         )
     parse_name(name)
     return text
+
+
+def plugin_source(name: str) -> str:
+    return f"{PLUGIN}/{name}"
 
 
 def plugin_of(source: str) -> str:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.engine.kinds.nft import NFT
+from holdfast.resources.firewall.zone import Zone
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against, nothing_alone
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     flag,
     integer,
+    link_reference,
     listed,
     optional,
     reference,
     required,
 )
-from holdfast.resources.site import LINK_KINDS
-from holdfast.resources.values import Address, Network, address, prefix
+from holdfast.resources.spec.values import Address, Network, address, prefix
 
 _PORT = integer(1, 65535)
 
@@ -28,9 +30,9 @@ class ExposeService(Spec):
         " `ipv6`: packets to the internal address itself are let through",
         default="ipv4",
     )
-    from_zone: str = required(reference("Zone"), "from where it may be reached")
+    from_zone: str = required(reference(Zone), "from where it may be reached")
     via_interface: str | None = optional(
-        reference(*LINK_KINDS), "only through this interface of the zone"
+        link_reference(), "only through this interface of the zone"
     )
     protocol: str = required(choice("tcp", "udp"), "of the service")
     external_port: int = required(_PORT, "the port that others connect to")
@@ -93,13 +95,12 @@ def _loopback(spec: ExposeService) -> bool:
     return spec.internal_address.is_loopback and not spec.suffix  # the end of an address may be ::1
 
 
-KINDS = {
-    "ExposeService": Kind(
-        "ExposeService",
+KINDS = (
+    Kind(
         ExposeService,
         "A service on a host behind the router that may be reached from outside: IPv4 by"
         " translating the router's own address, IPv6 by letting packets through to the host.",
-        ("nft",),
+        (NFT.name,),
         """\
 fromZone: uplink
 protocol: tcp
@@ -111,5 +112,10 @@ hairpin: true
 """,
         nothing_alone,
         check,
-    )
-}
+        open_to_others=nothing_against,
+        groups=("firewall",),
+        combiner="firewall.nft_dnat",
+        cross_checks="firewall.firewall_checks",
+        opens_ports=True,
+    ),
+)

@@ -7,10 +7,10 @@ from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
 from holdfast.dataclass import dataclass
 from holdfast.resources.firewall.expose_service import ExposeService
-from holdfast.resources.firewall.zone import zone_links
+from holdfast.resources.firewall.zone import Zone, zone_links
 from holdfast.resources.resource import Resource
 from holdfast.resources.site import Site
-from holdfast.resources.values import Network
+from holdfast.resources.spec.values import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def inside_links(spec: ExposeService, site: Site) -> tuple[str, ...]:
     one, such as the wire below a PPPoE session."""
     return tuple(
         link
-        for zone in site.of("Zone")
+        for zone in site.of(Zone)
         if zone.name != spec.from_zone
         for link in zone_links(site, zone.name)
     )
@@ -51,7 +51,7 @@ def inside_links(spec: ExposeService, site: Site) -> tuple[str, ...]:
 
 def exposures(site: Site) -> Iterator[Exposure]:
     inside: dict[str, tuple[str, ...]] = {}
-    for resource in site.of("ExposeService"):
+    for resource in site.of(ExposeService):
         spec: ExposeService = resource.spec
         if spec.hairpin and spec.from_zone not in inside:
             inside[spec.from_zone] = inside_links(spec, site)

@@ -7,32 +7,34 @@ from ipaddress import IPv4Address
 
 from holdfast.config.document import Location
 from holdfast.resources.firewall.expose_service import ExposeService
-from holdfast.resources.firewall.firewall_policy import unsaid_zones
+from holdfast.resources.firewall.firewall_policy import FirewallPolicy, unsaid_zones
+from holdfast.resources.firewall.reach import Reach
+from holdfast.resources.firewall.source_nat import IPv4SourceNAT
+from holdfast.resources.firewall.zone import Zone
 from holdfast.resources.nft_text import ifname_trouble
 from holdfast.resources.resource import Fault, Resource
-from holdfast.resources.shape import references
-from holdfast.resources.site import LINK_KINDS, Site
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import LINK, references
 
 Finding = tuple[Resource, Fault]
-# Kinds whose interfaces stand in nftables rules.
-_NAMING = ("Zone", "ExposeService", "IPv4SourceNAT", "PathMTUPolicy")
+_HERE = "firewall.firewall_checks"  # of the kinds that name it, interfaces stand in nftables rules
 
 
 def check(site: Site) -> Iterator[Finding]:
     yield from _names(site)
-    zones = {zone.name: zone for zone in site.of("Zone")}
+    zones = {zone.name: zone for zone in site.of(Zone)}
     yield from _shared_links(zones.values())
-    yield from _policies(site.of("FirewallPolicy"), set(zones))
+    yield from _policies(site.of(FirewallPolicy), set(zones))
     yield from _services(site, zones)
-    yield from _nat(site.of("IPv4SourceNAT"))
-    for resource in site.of("IPv4SourceNAT"):
+    yield from _nat(site.of(IPv4SourceNAT))
+    for resource in site.of(IPv4SourceNAT):
         yield from _unanswered(resource, site)
 
 
 def _names(site: Site) -> Iterator[Finding]:
-    for resource in site.of(*_NAMING):
-        for location, kinds, name in references(resource.spec):
-            trouble = ifname_trouble(site.ifnames.get(name, "")) if kinds == LINK_KINDS else ""
+    for resource in site.having(lambda kind: kind.cross_checks == _HERE):
+        for location, asked, name in references(resource.spec):
+            trouble = ifname_trouble(site.ifnames.get(name, "")) if asked == LINK else ""
             if trouble:
                 yield resource, Fault(location, trouble)
 
@@ -47,8 +49,6 @@ def _shared_links(zones: Iterable[Resource]) -> Iterator[Finding]:
 
 
 def _policies(policies: list[Resource], zones: set[str]) -> Iterator[Finding]:
-    for policy in policies[1:]:
-        yield policy, Fault((), f"there can be one FirewallPolicy, and there is {policies[0]}")
     for policy in policies:
         for location, message in unsaid_zones(policy, zones):
             yield policy, Fault(location, message)
@@ -57,8 +57,9 @@ def _policies(policies: list[Resource], zones: set[str]) -> Iterator[Finding]:
 def _services(site: Site, zones: Mapping[str, Resource]) -> Iterator[Finding]:
     taken: dict[Hashable, Resource] = {}
     hairpins: dict[Hashable, Resource] = {}
-    filtered = bool(site.of("FirewallPolicy"))
-    for resource in site.of("ExposeService"):
+    reach: dict[int, Reach] = {}
+    filtered = bool(site.of(FirewallPolicy))
+    for resource in site.of(ExposeService):
         spec: ExposeService = resource.spec
         zone = zones.get(spec.from_zone)
         if zone is None:
@@ -71,6 +72,9 @@ def _services(site: Site, zones: Mapping[str, Resource]) -> Iterator[Finding]:
         if spec.hairpin:
             yield from _hairpin(resource, len(zones) > 1, hairpins)
         yield from _own_suffix(resource, site)
+        if spec.version not in reach:
+            reach[spec.version] = Reach(site, spec.version)
+        yield from _unreached(resource, reach[spec.version])
         if not filtered and spec.version == 6 and spec.port == spec.external_port:
             message = "does nothing: without a FirewallPolicy all connections are let through"
             yield resource, Fault((), message, warning=True)
@@ -80,7 +84,9 @@ def _own_suffix(resource: Resource, site: Site) -> Iterator[Finding]:
     spec: ExposeService = resource.spec
     if not spec.suffix:
         return
-    for own in site.of("IPv6DelegatedAddress"):
+    from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress  # few need it
+
+    for own in site.of(IPv6DelegatedAddress):
         if own.spec.address_suffix == spec.internal_address:
             message = (
                 f"{spec.internal_address} is the end of the router's own address by {own}: open a"
@@ -88,6 +94,13 @@ def _own_suffix(resource: Resource, site: Site) -> Iterator[Finding]:
             )
             yield resource, Fault(("internalAddress",), message)
             return
+
+
+def _unreached(resource: Resource, reach: Reach) -> Iterator[Finding]:
+    host = resource.spec.internal_address
+    if not resource.spec.suffix and not reach.holds(host):
+        message = f"{host} is in no network that is declared, and no route leads there"
+        yield resource, Fault(("internalAddress",), message, warning=True)
 
 
 def _same_port(

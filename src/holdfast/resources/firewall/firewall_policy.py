@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from holdfast.config.document import Location
 from holdfast.dataclass import dataclass
-from holdfast.resources.firewall.zone import zone_links
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.engine.kinds.nft import NFT
+from holdfast.resources.firewall.zone import Zone, zone_links
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against, nothing_alone
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     flag,
@@ -19,7 +21,6 @@ from holdfast.resources.shape import (
     reference,
     required,
 )
-from holdfast.resources.site import Site
 
 # Zones that go without saying where they exist; no other name means anything.
 INSIDE, OUTSIDE = "lan", "wan"
@@ -34,8 +35,8 @@ class Input(Spec):
 
 
 class Allowance(Spec):
-    from_: str = required(reference("Zone"), "where connections come from", name="from")
-    to: str = required(reference("Zone"), "where they may go", name="to")
+    from_: str = required(reference(Zone), "where connections come from", name="from")
+    to: str = required(reference(Zone), "where they may go", name="to")
 
 
 class Forward(Spec):
@@ -55,7 +56,7 @@ class Wan(Spec):
 
 class Access(Spec):
     from_zones: tuple[str, ...] | None = optional(
-        listed(reference("Zone"), least=0),
+        listed(reference(Zone), least=0),
         "from where; the Zone `lan` where there is one and nothing else is said, `[]` for nowhere",
     )
     wan: Wan = optional(nested(Wan), "shorthand for the Zone `wan`", default=Wan())
@@ -64,7 +65,7 @@ class Access(Spec):
 class OtherAccess(Spec):
     protocol: str = required(choice("tcp", "udp"), "of the service")
     ports: tuple[int, ...] = required(listed(integer(1, 65535)), "where it listens")
-    from_zones: tuple[str, ...] = required(listed(reference("Zone")), "from where")
+    from_zones: tuple[str, ...] = required(listed(reference(Zone)), "from where")
 
 
 class RouterAccess(Spec):
@@ -133,7 +134,7 @@ def _opening(
 def _zones(access: Access, site: Site) -> tuple[str, ...]:
     said = access.from_zones
     if said is None:
-        said = (INSIDE,) if ("Zone", INSIDE) in site.named else ()
+        said = (INSIDE,) if site.find(Zone, INSIDE) is not None else ()
     outside = (OUTSIDE,) if access.wan.enabled else ()
     return tuple(dict.fromkeys((*said, *outside)))
 
@@ -142,7 +143,7 @@ def allowances(policy: Resource, site: Site) -> Iterator[tuple[str, str]]:
     """Pairs of kernel names: from the first, connections through the second may be made."""
     spec: FirewallPolicy = policy.spec
     pairs = {(each.from_, each.to) for each in spec.forward.allow}
-    if _home_router(policy) and all(("Zone", zone) in site.named for zone in (INSIDE, OUTSIDE)):
+    if _home_router(policy) and all(site.find(Zone, zone) for zone in (INSIDE, OUTSIDE)):
         pairs.add((INSIDE, OUTSIDE))
     for source, target in sorted(pairs):
         for from_ in zone_links(site, source):
@@ -184,14 +185,13 @@ def check(resource: Resource) -> Iterator[Fault]:
         seen.add((each.from_, each.to))
 
 
-KINDS = {
-    "FirewallPolicy": Kind(
-        "FirewallPolicy",
+KINDS = (
+    Kind(
         FirewallPolicy,
         "What may come to the router, and what may pass through it. Answers to what was sent,"
         " neighbour discovery, path MTU discovery, ping, and the replies of DHCP servers get in"
         " whatever the policy says. A file holds one at most.",
-        ("nft",),
+        (NFT.name,),
         """\
 input: {default: drop}
 forward:
@@ -204,5 +204,11 @@ routerAccess:
 """,
         nothing_alone,
         check,
-    )
-}
+        open_to_others=nothing_against,
+        groups=("firewall",),
+        combiner="firewall.nft_filter",
+        cross_checks="firewall.firewall_checks",
+        only_one="there can be one FirewallPolicy, and there is",
+        opens_ports=True,
+    ),
+)

@@ -7,12 +7,14 @@ from collections.abc import Set
 from holdfast.dataclass import dataclass
 from holdfast.engine.path.judgement import Connection
 from holdfast.engine.path.lookup import NOWHERE, Path
+from holdfast.resources import registry
 from holdfast.resources.firewall import nft_dnat, nft_filter
 from holdfast.resources.firewall.exposure import Exposure, exposures
-from holdfast.resources.firewall.firewall_policy import openings
+from holdfast.resources.firewall.firewall_policy import FirewallPolicy, openings
+from holdfast.resources.firewall.zone import Zone
 from holdfast.resources.resource import Resource
 from holdfast.resources.site import Site
-from holdfast.resources.values import Address, Network
+from holdfast.resources.spec.values import Address, Network
 
 FILTER = f"{nft_filter.FAMILY} {nft_filter.NAME}"
 DNAT = f"{nft_dnat.FAMILY} {nft_dnat.NAME}"
@@ -53,7 +55,7 @@ def lockout(site: Site, operator: Operator, tables: Set[str]) -> str:
             ):
                 return f"{exposure.resource} sends it on to {spec.internal_address}"
     if FILTER in tables:
-        for policy in site.of("FirewallPolicy"):
+        for policy in site.of(FirewallPolicy):
             if policy.spec.input.default == "drop" and not _let_in(policy, site, operator):
                 return f"{policy} drops it: {_why(policy, site, operator)}"
     return ""
@@ -84,7 +86,7 @@ def _exposed(exposure: Exposure, operator: Operator) -> bool:
 def _why(policy: Resource, site: Site, operator: Operator) -> str:
     zones = [
         zone.name
-        for zone in site.of("Zone")
+        for zone in site.of(Zone)
         if operator.ifname in (site.ifname(name) for name in zone.spec.interfaces)
     ]
     where = f"Zone {zones[0]}" if zones else f"{operator.ifname or 'nowhere'}, which is in no Zone"
@@ -102,8 +104,8 @@ def lower_links(site: Site) -> dict[str, str]:
     """The link that each declared one needs to work, by their kernel names."""
     found = {}
     for ifname, link in site.links.items():
-        over = "parent" if link.kind == "Interface" else "interface"
-        lower = getattr(link.spec, over, "")  # a WireGuardInterface goes over any
+        kind = registry.kind(link.kind).link
+        lower = getattr(link.spec, kind.over, "") if kind is not None else ""  # WireGuard: any
         if lower in site.ifnames:
             found[ifname] = site.ifnames[lower]
     return found

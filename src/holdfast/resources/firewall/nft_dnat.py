@@ -13,9 +13,12 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.resources import nft_text
 from holdfast.resources.firewall.exposure import Exposure, exposures
+from holdfast.resources.firewall.zone import Zone
 from holdfast.resources.nft_text import quoted
 from holdfast.resources.resource import Declared
 from holdfast.resources.site import Site
+
+ORDER = 30  # among combiners
 
 FAMILY, NAME = "inet", "holdfast_dnat"
 # `dnat to` a port is taken only after a match of the transport protocol.
@@ -38,7 +41,7 @@ def combine(site: Site) -> Iterator[Declared]:
     table = nft_table(FAMILY, NAME, body(services, site))
     zones = {exposure.spec.from_zone for exposure in services}
     inside = {link for exposure in services for link in exposure.inside}
-    for zone in site.of("Zone"):
+    for zone in site.of(Zone):
         links = {site.ifname(name) for name in zone.spec.interfaces}
         if zone.name in zones or links & inside:
             yield zone, Intent(zone.id, table, zone.place)

@@ -9,10 +9,18 @@ from holdfast.engine.kinds import nft
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.resources import nft_text
 from holdfast.resources.firewall.exposure import Exposure, exposures
-from holdfast.resources.firewall.firewall_policy import Opening, allowances, openings
+from holdfast.resources.firewall.firewall_policy import (
+    FirewallPolicy,
+    Opening,
+    allowances,
+    openings,
+)
+from holdfast.resources.firewall.zone import Zone
 from holdfast.resources.nft_text import one_of, quoted
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
+
+ORDER = 20  # among combiners: what filters is made before what opens
 
 FAMILY, NAME = nft.FILTER
 
@@ -51,10 +59,10 @@ _TRANSPORT_TYPES = "inet_proto . inet_service"
 
 
 def combine(site: Site) -> Iterator[Declared]:
-    for policy in site.of("FirewallPolicy")[:1]:  # more than one are a clash
+    for policy in site.of(FirewallPolicy)[:1]:  # more than one are a clash
         services = list(exposures(site))
         table = nft_table(FAMILY, NAME, body(policy, services, site))
-        resources = (policy, *site.of("Zone"), *(exposure.resource for exposure in services))
+        resources = (policy, *site.of(Zone), *(exposure.resource for exposure in services))
         for resource in resources:
             yield resource, Intent(resource.id, table, resource.place)
 

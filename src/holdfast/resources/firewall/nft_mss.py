@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.resources import nft_text
-from holdfast.resources.firewall.path_mtu import effective_mtu
+from holdfast.resources.firewall.path_mtu_policy import PathMTUPolicy, effective_mtu
 from holdfast.resources.nft_text import quoted
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
+
+ORDER = 50  # among combiners
 
 FAMILY, NAME = "inet", "holdfast_mss"
 # IP and TCP headers without options; and what every host has to take.
@@ -24,7 +26,7 @@ _LEAST = {"ipv4": 536, "ipv6": 1220}
 
 
 def combine(site: Site) -> Iterator[Declared]:
-    policies = [each for each in site.of("PathMTUPolicy") if each.spec.tcp_mss_clamp.enabled]
+    policies = [each for each in site.of(PathMTUPolicy) if each.spec.tcp_mss_clamp.enabled]
     if policies:
         table = nft_table(FAMILY, NAME, body(policies, site))
         for policy in policies:

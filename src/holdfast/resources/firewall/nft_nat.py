@@ -9,18 +9,28 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds import nft
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.resources import nft_text
-from holdfast.resources.firewall.source_nat import PortMapping, Translation
+from holdfast.resources.firewall.source_nat import IPv4SourceNAT, PortMapping, Translation
 from holdfast.resources.nft_text import quoted
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
 
+ORDER = 40  # among combiners
+
 FAMILY, NAME = nft.NAT
 # Without a seed of ours the kernel draws one for each load, and clients would change addresses.
 _SEED = "0x1"
+# The first rule that translates starts connection tracking. It takes the router's own connections
+# up in the middle, by a packet of the router, as new ones: an operator's SSH would go on from
+# another port or address, and be reset. What a connection begins with is a SYN alone. The second
+# is for VRFs, whose addresses are local by their links only.
+_OWN_CONNECTIONS = tuple(
+    f"fib {source} type local tcp flags & (fin | syn | rst | ack) != syn return"
+    for source in ("saddr", "saddr . oif")
+)
 
 
 def combine(site: Site) -> Iterator[Declared]:
-    resources = site.of("IPv4SourceNAT")
+    resources = site.of(IPv4SourceNAT)
     if resources:
         table = nft_table(FAMILY, NAME, body(resources, site))
         for resource in resources:
@@ -46,7 +56,9 @@ def body(resources: Iterable[Resource], site: Site) -> str:
         for length, ifname, cidr, chain in sorted(found)
     )
     hook = "nat hook postrouting priority srcnat"
-    return nft_text.body((*chains, nft_text.chain("postrouting", hook, rules)))
+    return nft_text.body(
+        (*chains, nft_text.chain("postrouting", hook, (*_OWN_CONNECTIONS, *rules)))
+    )
 
 
 def _rules(translation: Translation) -> Iterator[str]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from holdfast.resources.repeats import repeated
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.engine.kinds.nft import NFT
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against, nothing_alone
+from holdfast.resources.spec.repeats import repeated
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     integer,
+    link_reference,
     listed,
     nested,
     optional,
     parsed,
-    reference,
     required,
 )
-from holdfast.resources.site import LINK_KINDS
-from holdfast.resources.values import address, parse_prefix
+from holdfast.resources.spec.values import address, parse_prefix
 
 _PORT = integer(1, 65535)
 _ADDRESS = address(4)
@@ -53,7 +53,7 @@ class Translation(Spec):
 
 
 class IPv4SourceNAT(Spec):
-    outbound_interface: str = required(reference(*LINK_KINDS), "where packets leave")
+    outbound_interface: str = required(link_reference(), "where packets leave")
     source_cidrs: tuple[IPv4Network, ...] = required(
         listed(parsed(lambda text: parse_prefix(text, 4), "IPv4 prefix or address")),
         "whose packets; where resources overlap, the longer prefix prevails",
@@ -91,13 +91,12 @@ def _check_ports(ports: PortMapping) -> Iterator[Fault]:
         yield Fault((*here, "end"), f"{ports.end} comes before the start, {ports.start}")
 
 
-KINDS = {
-    "IPv4SourceNAT": Kind(
-        "IPv4SourceNAT",
+KINDS = (
+    Kind(
         IPv4SourceNAT,
         "Packets that leave through an interface get another source address: the interface's own,"
         " a given one, or one of a pool.",
-        ("nft",),
+        (NFT.name,),
         """\
 outboundInterface: wan
 sourceCIDRs: [192.168.160.0/24]
@@ -107,5 +106,9 @@ translation:
 """,
         nothing_alone,
         check,
-    )
-}
+        open_to_others=nothing_against,
+        combiner="firewall.nft_nat",
+        cross_checks="firewall.firewall_checks",
+        leads_out="outbound_interface",
+    ),
+)

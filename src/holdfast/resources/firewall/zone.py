@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.resources.repeats import repeated
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import Spec, listed, reference, required
-from holdfast.resources.site import LINK_KINDS, Site
+from holdfast.engine.kinds.nft import NFT
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against, nothing_alone
+from holdfast.resources.site import Site
+from holdfast.resources.spec.repeats import repeated
+from holdfast.resources.spec.shape import Spec, link_reference, listed, required
 
 
 class Zone(Spec):
     interfaces: tuple[str, ...] = required(
-        listed(reference(*LINK_KINDS)), "its interfaces; each is in one zone at most"
+        listed(link_reference()), "its interfaces; each is in one zone at most"
     )
 
 
@@ -22,18 +23,20 @@ def check(resource: Resource) -> Iterator[Fault]:
 
 def zone_links(site: Site, zone: str) -> tuple[str, ...]:
     """The kernel names of a zone's links."""
-    return tuple(site.ifname(name) for name in site.get("Zone", zone).spec.interfaces)
+    return tuple(site.ifname(name) for name in site.get(Zone, zone).spec.interfaces)
 
 
-KINDS = {
-    "Zone": Kind(
-        "Zone",
+KINDS = (
+    Kind(
         Zone,
         "Interfaces that a FirewallPolicy treats alike. Any name will do; an interface in no zone"
         " gets what the policy's defaults say.",
-        ("nft",),
+        (NFT.name,),
         "interfaces: [lan]\n",
         nothing_alone,
         check,
-    )
-}
+        open_to_others=nothing_against,
+        groups=("firewall",),
+        cross_checks="firewall.firewall_checks",
+    ),
+)

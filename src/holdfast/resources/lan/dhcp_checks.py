@@ -9,20 +9,21 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from holdfast.resources.lan.dhcp_reservation import DHCPReservation, identity
 from holdfast.resources.lan.dhcp_scope import DHCPScope, IPv4DHCPScope, IPv6DHCPScope, link_of
-from holdfast.resources.lan.dhcp_server import Dns
+from holdfast.resources.lan.dhcp_server import Dns, IPv4DHCPServer
+from holdfast.resources.lan.dns_conditional_forwarder import DNSConditionalForwarder
 from holdfast.resources.lan.dnsmasq_lan import (
-    FORWARDER,
-    POLICY,
     RESERVATIONS,
     SCOPES,
     SERVERS,
+    Named,
     resolver_of,
-    scope_kind,
+    scope_of,
     server_of,
 )
+from holdfast.resources.lan.self_address_policy import SelfAddressPolicy
 from holdfast.resources.resource import Fault, Finding, Resource
 from holdfast.resources.site import Site
-from holdfast.resources.values import Interface
+from holdfast.resources.spec.values import Interface
 
 # dnsmasq takes a star for a pattern, and others for punctuation of its file.
 _IFNAME = re.compile(r"[A-Za-z0-9_.@+-]+")
@@ -31,32 +32,38 @@ _HOST_BITS = 64
 
 def check(site: Site) -> Iterator[Finding]:
     yield from _servers(site)
-    on_link: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    on_link: dict[Named, list[Resource]] = defaultdict(list)
     for scope in site.of(*SCOPES):
         yield from _scope(scope, site)
-        on_link[scope.kind, link_of(scope, site)].append(scope)
+        on_link[type(scope.spec), link_of(scope, site)].append(scope)
     for (kind, link), scopes in on_link.items():
         if link and len(scopes) > 1:
-            yield from _ranges(scopes) if kind == "IPv4DHCPScope" else _one_each(scopes)
-    yield from _agree_on_authority(site.of("IPv4DHCPScope"))
+            yield from _ranges(scopes) if kind is IPv4DHCPScope else _one_each(scopes)
+    yield from _agree_on_authority(site.of(IPv4DHCPScope))
     yield from _reservations(site)
     yield from _forwarders(site)
 
 
 def _servers(site: Site) -> Iterator[Finding]:
     for server in site.of(*SERVERS):
-        for index, name in enumerate(server.spec.listen_interfaces):
-            dev = site.ifnames.get(name, "")
-            if dev and not _IFNAME.fullmatch(dev):
-                message = f"dnsmasq cannot be told of a link that is called {dev!r}"
-                yield server, Fault(("listenInterfaces", index), message)
+        for index, name in enumerate(server.spec.listen_interfaces or ()):
+            wrong = _unspeakable(name, site)
+            if wrong:
+                yield server, Fault(("listenInterfaces", index), wrong)
     resolving = [
-        one for one in site.of("IPv4DHCPServer") if one.spec.managed and _answers(one.spec.dns)
+        one for one in site.of(IPv4DHCPServer) if one.spec.managed and _answers(one.spec.dns)
     ]
     for one in resolving[1:]:
         if one.spec.dns != resolving[0].spec.dns:
             message = f"one dnsmasq answers for all, and {resolving[0]} says how already"
             yield one, Fault(("dns",), message)
+
+
+def _unspeakable(link: str, site: Site) -> str:
+    dev = site.ifnames.get(link, "")
+    if not dev or _IFNAME.fullmatch(dev):
+        return ""
+    return f"dnsmasq cannot be told of a link that is called {dev!r}"
 
 
 def _answers(dns: Dns | None) -> bool:
@@ -66,14 +73,16 @@ def _answers(dns: Dns | None) -> bool:
 def _scope(scope: Resource, site: Site) -> Iterator[Finding]:
     spec: DHCPScope = scope.spec
     link = link_of(scope, site)
-    server = site.named.get(server_of(scope))
+    server = site.find(*server_of(scope))
     if server is not None:
-        if link and link not in server.spec.listen_interfaces:
-            field = "interface" if spec.interface else "delegatedAddress"
+        listed = server.spec.listen_interfaces
+        message = _unspeakable(link, site) if listed is None else ""
+        if link and listed is not None and link not in listed:
             message = f"{link} is not one of the listenInterfaces of {server}"
-            yield scope, Fault((field,), message)
+        if message:
+            yield scope, Fault(("interface" if spec.interface else "delegatedAddress",), message)
         yield from _silent(scope, server, site)
-    policy = site.named.get((POLICY, spec.self_address_policy or ""))
+    policy = site.find(SelfAddressPolicy, spec.self_address_policy)
     family = 4 if isinstance(spec, IPv4DHCPScope) else 6
     if policy is not None and policy.spec.family != family:
         message = f"{policy} is for IPv{policy.spec.family}, the scope for IPv{family}"
@@ -85,7 +94,7 @@ def _scope(scope: Resource, site: Site) -> Iterator[Finding]:
 
 def _silent(scope: Resource, server: Resource, site: Site) -> Iterator[Finding]:
     """Clients are told to ask a router that was told not to answer."""
-    servers = [one for one in site.of("IPv4DHCPServer") if one.spec.managed]
+    servers = [one for one in site.of(IPv4DHCPServer) if one.spec.managed]
     mute = next((one for one in servers if one.spec.dns and not one.spec.dns.enabled), None)
     if (
         scope.spec.dns_source == "self"
@@ -114,6 +123,10 @@ def _in_subnet(spec: IPv4DHCPScope, addresses: list[Interface]) -> Iterator[Faul
         return
     if spec.range_end not in around.network:
         yield Fault(("rangeEnd",), f"{spec.range_end} is outside of {around.network}")
+    for own in addresses:
+        if int(spec.range_start) <= int(own.ip) <= int(spec.range_end):
+            message = f"the range holds {own.ip}, which is the router's own address"
+            yield Fault(("rangeStart",), message, warning=True)
     for name, address in (("rangeStart", spec.range_start), ("rangeEnd", spec.range_end)):
         if address in _ends(around):
             yield Fault((name,), f"{address} is the first or last address of {around.network}")
@@ -157,11 +170,11 @@ def _agree_on_authority(scopes: Iterable[Resource]) -> Iterator[Finding]:
 
 
 def _reservations(site: Site) -> Iterator[Finding]:
-    grouped: dict[tuple[str, str], list[Resource]] = defaultdict(list)
+    grouped: dict[Named, list[Resource]] = defaultdict(list)
     for one in site.of(*RESERVATIONS):
-        grouped[scope_kind(one), one.spec.scope].append(one)
+        grouped[scope_of(one)].append(one)
     for key, reservations in grouped.items():
-        scope = site.named.get(key)
+        scope = site.find(*key)
         yield from _twice(reservations)
         if scope is None:
             continue
@@ -230,7 +243,7 @@ def _forwarders(site: Site) -> Iterator[Finding]:
         (one for one in managed if getattr(one.spec, "dns", None) and not one.spec.dns.enabled),
         None,
     )
-    for one in site.of(FORWARDER):
+    for one in site.of(DNSConditionalForwarder):
         first = seen.setdefault(one.spec.domain, one)
         if first is not one:
             message = f"{one.spec.domain} is forwarded by {first} already"

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 
-from holdfast.resources.dns_name import parse_host
+from holdfast.engine.kinds.file import FILE
 from holdfast.resources.lan import lease_time as times
+from holdfast.resources.lan.dhcp_scope import IPv4DHCPScope, IPv6DHCPScope
 from holdfast.resources.lan.lease_time import lease_time
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import Shape, Spec, optional, parsed, reference, required
-from holdfast.resources.values import address, mac
+from holdfast.resources.spec.dns_name import parse_host
+from holdfast.resources.spec.shape import Shape, Spec, optional, parsed, reference, required
+from holdfast.resources.spec.values import address, mac
 
 _HEX = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2})+")
 # Words that dnsmasq would take for something else than a name in the line of a host.
@@ -48,7 +50,7 @@ _LEASE_TIME = "instead of the scope's"
 
 
 class IPv4DHCPReservation(Spec):
-    scope: str = required(reference("IPv4DHCPScope"), "the scope of the link that the client is on")
+    scope: str = required(reference(IPv4DHCPScope), "the scope of the link that the client is on")
     mac: str | None = optional(mac(), _MAC)
     client_id: str | None = optional(
         _client_id(), "or what it calls itself by in DHCP (option 61, the type byte first)"
@@ -62,7 +64,7 @@ class IPv4DHCPReservation(Spec):
 
 class IPv6DHCPReservation(Spec):
     scope: str = required(
-        reference("IPv6DHCPScope"), "the `stateful` scope of the link that the client is on"
+        reference(IPv6DHCPScope), "the `stateful` scope of the link that the client is on"
     )
     mac: str | None = optional(
         mac(), f"{_MAC}. DHCPv6 does not carry it, so dnsmasq asks the link; `duid` is surer"
@@ -107,12 +109,11 @@ def line(spec: DHCPReservation) -> str:
     return ",".join(words) + "\n"
 
 
-KINDS = {
-    "IPv4DHCPReservation": Kind(
-        "IPv4DHCPReservation",
+KINDS = (
+    Kind(
         IPv4DHCPReservation,
         "An IPv4 address kept for one client. A change is taken up without a restart.",
-        ("file",),
+        (FILE.name,),
         """\
 scope: lan
 mac: 02:00:5e:10:00:20
@@ -121,12 +122,12 @@ hostname: nas
 """,
         nothing_alone,
         check,
+        cross_checks="lan.dhcp_checks",
     ),
-    "IPv6DHCPReservation": Kind(
-        "IPv6DHCPReservation",
+    Kind(
         IPv6DHCPReservation,
         "An IPv6 address kept for one client. A change is taken up without a restart.",
-        ("file",),
+        (FILE.name,),
         """\
 scope: lan
 duid: 00:03:00:01:02:00:5e:10:00:20
@@ -135,5 +136,6 @@ hostname: nas
 """,
         nothing_alone,
         check,
+        cross_checks="lan.dhcp_checks",
     ),
-}
+)

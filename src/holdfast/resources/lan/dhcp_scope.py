@@ -6,33 +6,38 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 
 from holdfast.engine.intent import Intent
-from holdfast.engine.kinds.sysctl import sysctl
+from holdfast.engine.kinds.file import FILE
+from holdfast.engine.kinds.service import SERVICE
+from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
 from holdfast.resources.lan import lease_time as times
+from holdfast.resources.lan.dhcp_server import IPv4DHCPServer, IPv6DHCPServer
 from holdfast.resources.lan.lease_time import lease_time
+from holdfast.resources.lan.self_address_policy import SelfAddressPolicy
 from holdfast.resources.lan.upstream import check_addresses
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     flag,
+    link_reference,
     listed,
     optional,
     parsed,
     reference,
     required,
 )
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import address
-from holdfast.resources.wan.delegated_address import parse_suffix
+from holdfast.resources.spec.values import address
+from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress, parse_suffix
 
 _LEASE_TIME = "how long a client may keep its address without asking again"
 _POLICY = "for `self`, which address that is"
 
 
 class IPv4DHCPScope(Spec):
-    server: str = required(reference("IPv4DHCPServer"), "the server it belongs to")
+    server: str = required(reference(IPv4DHCPServer), "the server it belongs to")
     interface: str = required(
-        reference(*LINK_KINDS), "the link of the clients, one of the server's `listenInterfaces`"
+        link_reference(), "the link of the clients, one of the server's `listenInterfaces`"
     )
     range_start: IPv4Address = required(address(4), "the first address given to clients")
     range_end: IPv4Address = required(address(4), "the last one")
@@ -48,12 +53,12 @@ class IPv4DHCPScope(Spec):
         "the DNS servers: the router, those that `dnsInterface` was given, `dnsServers`, or none",
         default="self",
     )
-    dns_interface: str | None = optional(reference(*LINK_KINDS), "for `dnsSource: dhcp4`")
+    dns_interface: str | None = optional(link_reference(), "for `dnsSource: dhcp4`")
     dns_servers: tuple[IPv4Address, ...] = optional(
         listed(address(4), least=0), "for `dnsSource: static`", default=()
     )
     self_address_policy: str | None = optional(
-        reference("SelfAddressPolicy"), f"{_POLICY}; the router's address on the link if not given"
+        reference(SelfAddressPolicy), f"{_POLICY}; the router's address on the link if not given"
     )
     authoritative: bool | None = optional(
         flag(),
@@ -63,13 +68,13 @@ class IPv4DHCPScope(Spec):
 
 
 class IPv6DHCPScope(Spec):
-    server: str = required(reference("IPv6DHCPServer"), "the server it belongs to")
+    server: str = required(reference(IPv6DHCPServer), "the server it belongs to")
     delegated_address: str | None = optional(
-        reference("IPv6DelegatedAddress"),
+        reference(IPv6DelegatedAddress),
         "whose link it is about; clients get addresses of every prefix there",
     )
     interface: str | None = optional(
-        reference(*LINK_KINDS), "the link, where its prefix is not a delegated one"
+        link_reference(), "the link, where its prefix is not a delegated one"
     )
     mode: str = optional(
         choice("stateless", "ra-only", "stateful"),
@@ -93,7 +98,7 @@ class IPv6DHCPScope(Spec):
         default="self",
     )
     self_address_policy: str | None = optional(
-        reference("SelfAddressPolicy"),
+        reference(SelfAddressPolicy),
         f"{_POLICY}; if not given, the delegated address, else the first on the link",
     )
     dns_servers: tuple[IPv6Address, ...] = optional(
@@ -152,7 +157,7 @@ def link_of(scope: Resource, site: Site) -> str:
     """The link resource that a scope is about, "" where its delegated address is not known."""
     spec: DHCPScope = scope.spec
     if isinstance(spec, IPv6DHCPScope) and spec.delegated_address is not None:
-        found = site.named.get(("IPv6DelegatedAddress", spec.delegated_address))
+        found = site.find(IPv6DelegatedAddress, spec.delegated_address)
         return found.spec.interface if found is not None else ""
     return spec.interface or ""
 
@@ -161,7 +166,7 @@ def refuse_advertisements(resource: Resource, site: Site) -> Iterator[Intent]:
     """A link with advertisements of ours takes none. Where the host does not forward, the kernel
     would take even our own: it makes itself an address of their prefix, for which dnsmasq goes on
     to announce a prefix that was withdrawn."""
-    server = site.named.get(("IPv6DHCPServer", resource.spec.server))
+    server = site.find(IPv6DHCPServer, resource.spec.server)
     dev = site.ifnames.get(link_of(resource, site), "")
     if dev and server is not None and server.spec.managed:
         # A slash stands for a dot within a name, as in sysctl(8).
@@ -170,13 +175,12 @@ def refuse_advertisements(resource: Resource, site: Site) -> Iterator[Intent]:
         yield Intent(resource.id, setting, resource.place, requires=needs, revert=True)
 
 
-KINDS = {
-    "IPv4DHCPScope": Kind(
-        "IPv4DHCPScope",
+KINDS = (
+    Kind(
         IPv4DHCPScope,
         "A range of IPv4 addresses for the clients on one link, with what they are told besides."
         " It has to lie in the subnet of an address that the router has there.",
-        ("file", "service"),
+        (FILE.name, SERVICE.name),
         """\
 server: lan
 interface: lan
@@ -187,14 +191,15 @@ authoritative: true
 """,
         nothing_alone,
         check_ipv4,
+        cross_checks="lan.dhcp_checks",
+        needs_facts=True,
     ),
-    "IPv6DHCPScope": Kind(
-        "IPv6DHCPScope",
+    Kind(
         IPv6DHCPScope,
         "Router advertisements, and DHCP where asked for, on one link. The prefixes are those of"
         " the addresses that the router has there: a new one is announced, and the old one"
         " withdrawn, without a restart.",
-        ("file", "service", "sysctl"),
+        (FILE.name, SERVICE.name, SYSCTL.name),
         """\
 server: lan
 interface: lan
@@ -204,5 +209,7 @@ rangeEnd: ::1fff
 """,
         refuse_advertisements,
         check_ipv6,
+        cross_checks="lan.dhcp_checks",
+        needs_facts=True,
     ),
-}
+)

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.engine.kinds.file import FILE
+from holdfast.engine.kinds.service import SERVICE
 from holdfast.resources.lan.upstream import check_servers
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     flag,
     integer,
+    link_reference,
     listed,
     nested,
     optional,
-    reference,
 )
-from holdfast.resources.site import LINK_KINDS
-from holdfast.resources.values import Address, address
+from holdfast.resources.spec.values import Address, address
 
 _SERVER = "the program. `kea` and `dhcpd` only under routerd.net, and dnsmasq serves for them"
 _MANAGED = "false: somebody else runs the server, and nothing is done for it or its scopes"
-_LISTEN = "the links it serves; none: DNS for the router itself alone"
+_LISTEN = (
+    "the links it serves; if not given, those of its scopes. `[]`: none, DNS for the router itself"
+    " alone"
+)
 # What a cache of dnsmasq may hold at most: it refuses more.
 _CACHE_MAX = 10_000
 
@@ -37,7 +41,7 @@ class Dns(Spec):
         " PPP, or by DHCPv6, `upstreamServers`, those in /etc/resolv.conf, or nowhere",
         default="system",
     )
-    upstream_interface: str | None = optional(reference(*LINK_KINDS), "for `dhcp4` and `dhcp6`")
+    upstream_interface: str | None = optional(link_reference(), "for `dhcp4` and `dhcp6`")
     upstream_servers: tuple[Address, ...] = optional(
         listed(address(), least=0), "for `static`", default=()
     )
@@ -49,9 +53,7 @@ class Dns(Spec):
 class IPv4DHCPServer(Spec):
     server: str = optional(choice("dnsmasq", "kea", "dhcpd"), _SERVER, default="dnsmasq")
     managed: bool = optional(flag(), _MANAGED, default=True)
-    listen_interfaces: tuple[str, ...] = optional(
-        listed(reference(*LINK_KINDS), least=0), _LISTEN, default=()
-    )
+    listen_interfaces: tuple[str, ...] | None = optional(listed(link_reference(), least=0), _LISTEN)
     dns: Dns | None = optional(
         nested(Dns),
         "without it, DNS is answered where a scope names the router as DNS server (`dnsSource:"
@@ -62,9 +64,7 @@ class IPv4DHCPServer(Spec):
 class IPv6DHCPServer(Spec):
     server: str = optional(choice("dnsmasq", "kea", "dhcpd"), _SERVER, default="dnsmasq")
     managed: bool = optional(flag(), _MANAGED, default=True)
-    listen_interfaces: tuple[str, ...] = optional(
-        listed(reference(*LINK_KINDS), least=0), _LISTEN, default=()
-    )
+    listen_interfaces: tuple[str, ...] | None = optional(listed(link_reference(), least=0), _LISTEN)
 
 
 DHCPServer = IPv4DHCPServer | IPv6DHCPServer
@@ -76,8 +76,9 @@ def check(resource: Resource) -> Iterator[Fault]:
         message = f"Holdfast runs dnsmasq, not {spec.server}"
         message += ": dnsmasq is used instead" if resource.alias else "; write `server: dnsmasq`"
         yield Fault(("server",), message, warning=resource.alias)
-    for index, name in enumerate(spec.listen_interfaces):
-        if name in spec.listen_interfaces[:index]:
+    links = spec.listen_interfaces or ()
+    for index, name in enumerate(links):
+        if name in links[:index]:
             yield Fault(("listenInterfaces", index), f"{name} is listed twice")
     if isinstance(spec, IPv4DHCPServer) and spec.dns is not None:
         dns = spec.dns
@@ -86,14 +87,13 @@ def check(resource: Resource) -> Iterator[Fault]:
         )
 
 
-KINDS = {
-    "IPv4DHCPServer": Kind(
-        "IPv4DHCPServer",
+KINDS = (
+    Kind(
         IPv4DHCPServer,
         "A DHCP server for IPv4, which may answer DNS too. All servers of a file are one dnsmasq"
         " (`holdfast-dnsmasq.service`), which reads nothing but the files Holdfast writes under"
         " /etc/holdfast; leases are kept in /var/lib/holdfast/dnsmasq.leases.",
-        ("file", "service"),
+        (FILE.name, SERVICE.name),
         """\
 listenInterfaces: [lan]
 dns:
@@ -102,15 +102,21 @@ dns:
 """,
         nothing_alone,
         check,
+        combiner="lan.dnsmasq",
+        cross_checks="lan.dhcp_checks",
+        needs_facts=True,
+        alias_asks_managed=True,
     ),
-    "IPv6DHCPServer": Kind(
-        "IPv6DHCPServer",
+    Kind(
         IPv6DHCPServer,
         "A server of router advertisements and DHCP for IPv6, by the same dnsmasq as"
         " IPv4DHCPServer.",
-        ("file", "service"),
+        (FILE.name, SERVICE.name),
         "listenInterfaces: [lan]\n",
         nothing_alone,
         check,
+        combiner="lan.dnsmasq",
+        cross_checks="lan.dhcp_checks",
+        alias_asks_managed=True,
     ),
-}
+)

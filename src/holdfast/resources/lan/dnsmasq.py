@@ -13,11 +13,14 @@ from holdfast.engine.kinds.service import Unit, service
 from holdfast.resources.lan import dnsmasq_conf as texts
 from holdfast.resources.lan.dhcp_reservation import line
 from holdfast.resources.lan.dhcp_server import Dns
-from holdfast.resources.lan.dns_forwarder import lines
-from holdfast.resources.lan.dnsmasq_lan import POLICY, Lan, lan_of
+from holdfast.resources.lan.dns_conditional_forwarder import lines
+from holdfast.resources.lan.dnsmasq_lan import Lan, lan_of
+from holdfast.resources.lan.self_address_policy import SelfAddressPolicy
 from holdfast.resources.lan.upstream import LEARNED, Unknown, learned, spelled
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
+
+ORDER = 10  # among combiners
 
 _PROGRAM = "/usr/sbin/dnsmasq"
 
@@ -58,10 +61,10 @@ def _files(lan: Lan, site: Site) -> Iterator[Made]:
     for scope in lan.scopes:
         for path, option in texts.options(scope):
             name = scope.spec.self_address_policy if option is texts.dns else None
-            policy = [] if name is None else [site.get(POLICY, name)]
+            policy = [] if name is None else [site.get(SelfAddressPolicy, name)]
             text = partial(option, scope, site)
             yield from _written(path, [scope, *policy], text, "dnsmasq options")
-        reservations = lan.reservations.get((scope.kind, scope.name), [])
+        reservations = lan.reservations.get((type(scope.spec), scope.name), [])
         hosts = texts.HEAD + "".join([line(one.spec) for one in reservations])
         artifact = file(texts.hosts(scope), hosts.encode(), check="dnsmasq hosts")
         yield [scope, *reservations], artifact

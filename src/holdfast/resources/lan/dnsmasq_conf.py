@@ -7,17 +7,17 @@ reservation must not restart DNS and DHCP for the whole LAN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.resources.lan import lease_time
 from holdfast.resources.lan.dhcp_scope import IPv4DHCPScope, IPv6DHCPScope, link_of
-from holdfast.resources.lan.dnsmasq_lan import Lan, candidates, tag
+from holdfast.resources.lan.dnsmasq_lan import Lan, candidates, server_of, tag
 from holdfast.resources.lan.self_address_policy import elsewhere, resolve
 from holdfast.resources.lan.upstream import learned
 from holdfast.resources.links.link_addresses import missing, on_link
 from holdfast.resources.resource import Resource
 from holdfast.resources.site import Site
-from holdfast.resources.values import Address, Interface
+from holdfast.resources.spec.values import Address, Interface
 
 FOLDER = "/etc/holdfast/dnsmasq"
 CONF = "/etc/holdfast/dnsmasq.conf"
@@ -57,15 +57,23 @@ def _links(lan: Lan, site: Site) -> Iterator[str]:
     found: dict[Address, None] = {}
     for scope in lan.scopes:
         if scope.spec.dns_source == "self":
-            family = 4 if scope.kind == "IPv4DHCPScope" else 6
+            family = 4 if isinstance(scope.spec, IPv4DHCPScope) else 6
             found |= dict.fromkeys(elsewhere(candidates(scope, site), family, served, site))
     for address in found:
         yield f"listen-address={address}"
 
 
 def _served(lan: Lan, site: Site) -> list[str]:
-    names = (name for server in lan.servers for name in server.spec.listen_interfaces)
+    names = (name for server in lan.servers for name in _links_of(server, lan, site))
     return list(dict.fromkeys(map(site.ifname, names)))
+
+
+def _links_of(server: Resource, lan: Lan, site: Site) -> Iterable[str]:
+    listed: tuple[str, ...] | None = server.spec.listen_interfaces
+    if listed is not None:
+        return listed
+    of_server = type(server.spec), server.name
+    return (link_of(scope, site) for scope in lan.scopes if server_of(scope) == of_server)
 
 
 def _dns(lan: Lan, site: Site) -> Iterator[str]:
@@ -96,7 +104,7 @@ def _dhcp(lan: Lan, site: Site) -> Iterator[str]:
     yield f"dhcp-lease-max={_LEASES_MAX}"
     if any(getattr(scope.spec, "authoritative", False) for scope in lan.scopes):
         yield "dhcp-authoritative"
-    if any(scope.kind == "IPv6DHCPScope" for scope in lan.scopes):
+    if any(isinstance(scope.spec, IPv6DHCPScope) for scope in lan.scopes):
         yield "enable-ra"
     for scope in lan.scopes:
         # Each by its name: whatever else lies in the folders is not read.
@@ -146,7 +154,7 @@ def hosts(scope: Resource) -> str:
 def options(scope: Resource) -> Iterator[tuple[str, Callable[[Resource, Site], str]]]:
     """What its clients are told besides their addresses: a file each, so that one can wait, and
     what makes the text."""
-    if scope.kind == "IPv4DHCPScope":
+    if isinstance(scope.spec, IPv4DHCPScope):
         yield f"{FOLDER}/{tag(scope)}.router", router
     yield f"{FOLDER}/{tag(scope)}.dns", dns
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from holdfast.dataclass import dataclass, field
-from holdfast.resources.firewall.path_mtu import ra_mtu
-from holdfast.resources.lan.dhcp_scope import DHCPScope, IPv6DHCPScope, link_of
-from holdfast.resources.lan.dhcp_server import Dns
-from holdfast.resources.lan.self_address_policy import Candidate, standard
+from holdfast.resources.firewall.path_mtu_policy import PathMTUPolicy, ra_mtu
+from holdfast.resources.lan.dhcp_reservation import (
+    DHCPReservation,
+    IPv4DHCPReservation,
+    IPv6DHCPReservation,
+)
+from holdfast.resources.lan.dhcp_scope import DHCPScope, IPv4DHCPScope, IPv6DHCPScope, link_of
+from holdfast.resources.lan.dhcp_server import Dns, IPv4DHCPServer, IPv6DHCPServer
+from holdfast.resources.lan.dns_conditional_forwarder import DNSConditionalForwarder
+from holdfast.resources.lan.self_address_policy import Candidate, SelfAddressPolicy, standard
 from holdfast.resources.resource import Resource
 from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import Spec
+from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress
 
-SERVERS = ("IPv4DHCPServer", "IPv6DHCPServer")
-SCOPES = ("IPv4DHCPScope", "IPv6DHCPScope")
-RESERVATIONS = ("IPv4DHCPReservation", "IPv6DHCPReservation")
-FORWARDER, POLICY, MTU = "DNSConditionalForwarder", "SelfAddressPolicy", "PathMTUPolicy"
+SERVERS = (IPv4DHCPServer, IPv6DHCPServer)
+SCOPES = (IPv4DHCPScope, IPv6DHCPScope)
+RESERVATIONS = (IPv4DHCPReservation, IPv6DHCPReservation)
+Named = tuple[type[Spec], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +31,8 @@ class Lan:
     forwarders: list[Resource]
     dns: Dns | None  # None: questions are not answered
     resolver: Resource | None  # the server that says how they are answered
-    # Kind of scope and its name -> reservations in it.
-    reservations: dict[tuple[str, str], list[Resource]] = field(default_factory=dict)
+    # Scope -> reservations in it.
+    reservations: dict[Named, list[Resource]] = field(default_factory=dict)
     # Policies that put an MTU into the advertisements on a link (kernel name), and the MTU.
     mtus: dict[str, list[tuple[Resource, int]]] = field(default_factory=dict)
 
@@ -38,10 +46,10 @@ class Lan:
 def lan_of(site: Site) -> Lan | None:
     """None where there is nothing to serve."""
     servers = [one for one in site.of(*SERVERS) if one.spec.managed]
-    ours = {(one.kind, one.name) for one in servers}
+    ours = {(type(one.spec), one.name) for one in servers}
     scopes = [one for one in site.of(*SCOPES) if server_of(one) in ours]
     # Where all servers are somebody else's, so is the one that would forward.
-    forwarders = site.of(FORWARDER) if servers or not site.of(*SERVERS) else []
+    forwarders = site.of(DNSConditionalForwarder) if servers or not site.of(*SERVERS) else []
     if not servers and not forwarders:
         return None
     resolver = resolver_of(servers)
@@ -49,16 +57,16 @@ def lan_of(site: Site) -> Lan | None:
     if dns is None and (forwarders or any(one.spec.dns_source == "self" for one in scopes)):
         dns = Dns()
     lan = Lan(servers, scopes, forwarders, dns, resolver)
-    within = {(one.kind, one.name) for one in scopes}
+    within = {(type(one.spec), one.name) for one in scopes}
     for one in site.of(*RESERVATIONS):
-        key = scope_kind(one), one.spec.scope
-        if key in within:
-            lan.reservations.setdefault(key, []).append(one)
-    for policy in site.of(MTU):
+        scope = scope_of(one)
+        if scope in within:
+            lan.reservations.setdefault(scope, []).append(one)
+    for policy in site.of(PathMTUPolicy):
         mtu = ra_mtu(policy, site)
-        scope = ("IPv6DHCPScope", policy.spec.ipv6_ra.scope or "")
-        if mtu and scope in within:
-            dev = site.ifname(link_of(site.get(*scope), site))
+        advertising = site.find(IPv6DHCPScope, policy.spec.ipv6_ra.scope)
+        if mtu and advertising is not None and advertising in scopes:
+            dev = site.ifname(link_of(advertising, site))
             lan.mtus.setdefault(dev, []).append((policy, mtu))
     return lan
 
@@ -72,27 +80,33 @@ def resolver_of(servers: list[Resource]) -> Resource | None:
     return None
 
 
-def server_of(scope: Resource) -> tuple[str, str]:
-    kind = "IPv4DHCPServer" if scope.kind == "IPv4DHCPScope" else "IPv6DHCPServer"
+def server_of(scope: Resource) -> Named:
+    """The server that a scope belongs to."""
+    kind = IPv4DHCPServer if isinstance(scope.spec, IPv4DHCPScope) else IPv6DHCPServer
     return kind, scope.spec.server
 
 
-def scope_kind(reservation: Resource) -> str:
-    return "IPv4DHCPScope" if reservation.kind == "IPv4DHCPReservation" else "IPv6DHCPScope"
+def scope_of(reservation: Resource) -> Named:
+    """The scope that a reservation is in."""
+    spec: DHCPReservation = reservation.spec
+    kind = IPv4DHCPScope if isinstance(spec, IPv4DHCPReservation) else IPv6DHCPScope
+    return kind, spec.scope
 
 
 def tag(scope: Resource) -> str:
     """What dnsmasq knows a scope by."""
-    return f"{'ipv4' if scope.kind == 'IPv4DHCPScope' else 'ipv6'}-{scope.name}"
+    return f"{'ipv4' if isinstance(scope.spec, IPv4DHCPScope) else 'ipv6'}-{scope.name}"
 
 
 def candidates(scope: Resource, site: Site) -> tuple[Candidate, ...]:
     """How the router's own address is found for the clients of a scope."""
     spec: DHCPScope = scope.spec
     if spec.self_address_policy is not None:
-        found: tuple[Candidate, ...] = site.get(POLICY, spec.self_address_policy).spec.candidates
+        found: tuple[Candidate, ...] = site.get(
+            SelfAddressPolicy, spec.self_address_policy
+        ).spec.candidates
         return found
     delegated = None
     if isinstance(spec, IPv6DHCPScope) and spec.delegated_address is not None:
-        delegated = site.get("IPv6DelegatedAddress", spec.delegated_address)
+        delegated = site.get(IPv6DelegatedAddress, spec.delegated_address)
     return standard(link_of(scope, site), delegated)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.resources.durations import parse_duration
-from holdfast.resources.shape import Shape
+from holdfast.resources.spec.durations import parse_duration
+from holdfast.resources.spec.shape import Shape
 
 INFINITE = 0xFFFFFFFF  # what DHCP says for ever with, in both families
 DEFAULT = 12 * 3600

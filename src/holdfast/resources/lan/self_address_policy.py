@@ -6,13 +6,16 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from ipaddress import IPv6Address
 
+from holdfast.engine.kinds.file import FILE
 from holdfast.resources.lan.upstream import Unknown
 from holdfast.resources.links.link_addresses import delegated, joined, missing, on_link
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import (
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     integer,
+    link_reference,
     listed,
     nested,
     optional,
@@ -20,9 +23,8 @@ from holdfast.resources.shape import (
     reference,
     required,
 )
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import Address, address
-from holdfast.resources.wan.delegated_address import parse_suffix
+from holdfast.resources.spec.values import Address, address
+from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress, parse_suffix
 from holdfast.resources.wan.prefix_delegation import SUBNET_LENGTH
 
 # What each source of a candidate may be told, the first of which it needs.
@@ -36,14 +38,14 @@ _FIELDS = {
 class Candidate(Spec):
     source: str = required(choice(*_FIELDS), "where the address comes from")
     delegated_address: str | None = optional(
-        reference("IPv6DelegatedAddress"), "for `delegatedAddress`: that one"
+        reference(IPv6DelegatedAddress), "for `delegatedAddress`: that one"
     )
     address_suffix: IPv6Address | None = optional(
         parsed(parse_suffix, "end of an IPv6 address"),
         "for `delegatedAddress`: in its prefix, but with this end",
     )
     interface: str | None = optional(
-        reference(*LINK_KINDS), "for `interfaceAddress`: an address on this link"
+        link_reference(), "for `interfaceAddress`: an address on this link"
     )
     match_suffix: IPv6Address | None = optional(
         parsed(parse_suffix, "end of an IPv6 address"),
@@ -119,7 +121,7 @@ def elsewhere(
     for candidate in candidates:
         link = candidate.interface
         if candidate.delegated_address is not None:
-            link = site.get("IPv6DelegatedAddress", candidate.delegated_address).spec.interface
+            link = site.get(IPv6DelegatedAddress, candidate.delegated_address).spec.interface
         if link is None or site.ifname(link) not in served:
             with suppress(Unknown):
                 yield _address(candidate, family, site)
@@ -152,13 +154,12 @@ def _host(ip: Address) -> int:
     return int(ip) & ((1 << (128 - SUBNET_LENGTH)) - 1)
 
 
-KINDS = {
-    "SelfAddressPolicy": Kind(
-        "SelfAddressPolicy",
+KINDS = (
+    Kind(
         SelfAddressPolicy,
         "Which address of the router a scope gives its clients as their DNS server. Used by"
         " scopes with `dnsSource: self`, and of no use without one.",
-        ("file",),
+        (FILE.name,),
         """\
 addressFamily: ipv6
 candidates:
@@ -167,5 +168,5 @@ candidates:
 """,
         nothing_alone,
         check,
-    )
-}
+    ),
+)

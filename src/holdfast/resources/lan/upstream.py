@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.resources import registry
 from holdfast.resources.facts import GONE, Address, Gone, Lease
 from holdfast.resources.resource import Fault
 
@@ -62,8 +63,10 @@ def learned(source: str, interface: str, site: Site) -> tuple[Address, ...]:
     dev = site.ifname(interface)
     family = source[-1]
     known: Lease | Gone | None
-    if source == "dhcp4" and site.links[dev].kind == "PPPoEInterface":
-        known = site.facts.sessions.get(dev)
+    link = site.links[dev]
+    session = registry.kind(link.kind).lease
+    if source == "dhcp4" and session is not None:
+        _, known = session(link, site)
     else:
         known = (site.facts.leases4 if source == "dhcp4" else site.facts.leases6).get(dev)
     if known is None:

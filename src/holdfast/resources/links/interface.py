@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 from holdfast.engine.artifact import Key, Value
 from holdfast.engine.intent import Action, Intent
-from holdfast.engine.kinds.link import TYPES, link
+from holdfast.engine.kinds.link import LINK, TYPES, link, link_key
 from holdfast.resources.links.link_type import Bond, Bridge, Ip6tnl, Macvlan, Veth, Vlan, Vrf, Vxlan
-from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import (
+from holdfast.resources.resource import Fault, Kind, Link, Resource, nothing_against
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
+    device_reference,
     flag,
     integer,
     nested,
     optional,
-    reference,
     required,
     text,
 )
-from holdfast.resources.site import Site
-from holdfast.resources.values import ifname, mac
+from holdfast.resources.spec.values import ifname, mac
 
 # What would be set on the link: meaningless on one that is only observed.
 _SETTINGS = ("adminUp", "mtu", "mac", "master", "alias", "type")
@@ -55,7 +55,7 @@ class Interface(Spec):
         " added or removed where that would take permanent ones that others made",
     )
     master: str | None = optional(
-        reference("Interface", empty=True), "the bridge, bond or VRF it belongs to"
+        device_reference(empty=True), "the bridge, bond or VRF it belongs to"
     )
     # IFALIASZ is 256 with the final NUL.
     alias: str | None = optional(text(longest=255), "a description kept in the kernel")
@@ -157,10 +157,10 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
         fields.update(spec.detail.fields(site.ifname))
     for below in (spec.master, spec.parent):
         if below:
-            requires.append(Key("link", site.ifname(below)))
+            requires.append(link_key(site.ifname(below)))
     maker = _made_by_peer(resource, site)
     if maker is not None:
-        requires.append(Key("link", maker.spec.ifname))
+        requires.append(link_key(maker.spec.ifname))
     yield Intent(
         resource.id,
         link(spec.ifname, fields),
@@ -184,13 +184,12 @@ def _made_by_peer(resource: Resource, site: Site) -> Resource | None:
     return maker
 
 
-KINDS = {
-    "Interface": Kind(
-        "Interface",
+KINDS = (
+    Kind(
         Interface,
         "A network interface: one that exists (a NIC) whose settings are kept, one that Holdfast"
         " creates (`type`), or one that is only observed (`managed: false`).",
-        ("link",),
+        (LINK.name,),
         """\
 ifname: br0
 type: bridge
@@ -200,5 +199,8 @@ mtu: 1500
 """,
         intents,
         check,
-    )
-}
+        open_to_others=nothing_against,
+        cross_checks="links.interface_checks",
+        link=Link(lambda resource: str(resource.spec.ifname), 1500, over="parent", device=True),
+    ),
+)

@@ -7,8 +7,8 @@ from ipaddress import IPv6Address, IPv6Interface, IPv6Network
 
 from holdfast.resources.lan.upstream import Unknown
 from holdfast.resources.site import Site
-from holdfast.resources.values import Interface
-from holdfast.resources.wan.delegated_address import Missing, resolve
+from holdfast.resources.spec.values import Interface
+from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress, Missing, resolve
 
 
 def on_link(dev: str, family: int, site: Site) -> Iterator[Interface]:
@@ -27,7 +27,7 @@ def joined(network: IPv6Network, suffix: IPv6Address) -> IPv6Address:
 
 def delegated(name: str, site: Site) -> IPv6Interface:
     """The address that an IPv6DelegatedAddress stands for. Raises Unknown."""
-    found = resolve(site.get("IPv6DelegatedAddress", name), site)
+    found = resolve(site.get(IPv6DelegatedAddress, name), site)
     if isinstance(found, Missing):
         raise Unknown(found.reason, keeps=found.keeps)
     return found

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from holdfast.engine.artifact import Value
 from holdfast.resources.resource import Fault
-from holdfast.resources.shape import Spec, choice, flag, integer, optional, reference, required
-from holdfast.resources.values import (
+from holdfast.resources.spec.shape import (
+    Spec,
+    choice,
+    device_reference,
+    flag,
+    integer,
+    optional,
+    required,
+)
+from holdfast.resources.spec.values import (
     TABLES,
     Address,
     address,
@@ -25,7 +33,15 @@ Fields = dict[str, Value]
 IfnameOf = Callable[[str], str]
 
 
+_MEMBERS: Mapping[str, str] = dict.fromkeys(
+    ("ports", "slaves", "members", "interfaces"),
+    "each of them names it, by `master` of its own Interface",
+)
+
+
 class Bridge(Spec):
+    elsewhere = _MEMBERS
+
     stp: bool | None = optional(flag(), "run the spanning tree protocol")
     vlan_filtering: bool | None = optional(flag(), "keep VLANs apart on the bridge")
 
@@ -34,7 +50,7 @@ class Bridge(Spec):
 
 
 class Vlan(Spec):
-    parent: str = required(reference("Interface"), "the interface that carries the VLAN")
+    parent: str = required(device_reference(), "the interface that carries the VLAN")
     id: int = required(integer(1, 4094), "VLAN number")
     protocol: str = optional(choice("802.1q", "802.1ad"), "tag protocol", default="802.1q")
 
@@ -53,7 +69,7 @@ class Vxlan(Spec):
     # Without a port Linux takes 8472, which nothing but Linux speaks.
     port: int = optional(integer(1, 65535), "UDP port", default=4789)
     parent: str = optional(
-        reference("Interface", empty=True), "the interface to send through", default=""
+        device_reference(empty=True), "the interface to send through", default=""
     )
     learning: bool | None = optional(flag(), "learn remote addresses from what is received")
 
@@ -75,6 +91,8 @@ class Vxlan(Spec):
 
 
 class Vrf(Spec):
+    elsewhere = _MEMBERS
+
     table: int = required(route_table(), "the routing table of the VRF")
 
     def fields(self, _ifname: IfnameOf) -> Fields:
@@ -95,6 +113,8 @@ class Veth(Spec):
 
 
 class Bond(Spec):
+    elsewhere = _MEMBERS
+
     mode: str | None = optional(choice(*BOND_MODES), "how traffic is spread over the members")
     miimon: int | None = optional(integer(0, 0x7FFFFFFF), "link check interval, milliseconds")
 
@@ -103,7 +123,7 @@ class Bond(Spec):
 
 
 class Macvlan(Spec):
-    parent: str = required(reference("Interface"), "the interface underneath")
+    parent: str = required(device_reference(), "the interface underneath")
     mode: str | None = optional(
         choice("private", "vepa", "bridge", "passthru"), "what siblings may say to each other"
     )
@@ -118,7 +138,7 @@ class Ip6tnl(Spec):
         address(6), "source address of the tunnel; without it the kernel picks one for each packet"
     )
     parent: str = optional(
-        reference("Interface", empty=True), "the interface to send through", default=""
+        device_reference(empty=True), "the interface to send through", default=""
     )
     mode: str = optional(
         choice("ipip6", "ip6ip6", "any"), "carry IPv4, IPv6 or both", default="any"

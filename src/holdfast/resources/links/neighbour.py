@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.engine.intent import Intent
-from holdfast.engine.kinds.neighbour import neighbour
-from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Spec, reference, required
+from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
 from holdfast.resources.site import Site
-from holdfast.resources.values import Address, address, mac
+from holdfast.resources.spec.shape import Spec, device_reference, required
+from holdfast.resources.spec.values import Address, address, mac
 
 
 class Neighbour(Spec):
-    interface: str = required(reference("Interface"), "the interface the neighbour is behind")
+    interface: str = required(device_reference(), "the interface the neighbour is behind")
     address: Address = required(address(), "its IP address")
     mac: str = required(mac(), "its hardware address")
 
@@ -31,14 +31,14 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, artifact, resource.place, requires=site.link_key(dev))
 
 
-KINDS = {
-    "Neighbour": Kind(
-        "Neighbour",
+KINDS = (
+    Kind(
         Neighbour,
         "A permanent ARP or neighbour discovery entry.",
-        ("neighbour",),
+        (NEIGHBOUR.name,),
         'interface: lan\naddress: 192.0.2.7\nmac: "02:00:5e:10:00:01"\n',
         intents,
         check,
-    )
-}
+        open_to_others=nothing_against,
+    ),
+)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from ipaddress import IPv4Interface, IPv6Interface
 
 from holdfast.engine.intent import Intent
-from holdfast.engine.kinds.address import address
-from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Spec, flag, optional, reference, required, text
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import interface_address
+from holdfast.engine.kinds.address import ADDRESS, address
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import Spec, flag, link_reference, optional, required, text
+from holdfast.resources.spec.values import interface_address
 
 _INTERFACE = "the interface the address stands on"
 _ADDRESS = (
@@ -25,7 +25,7 @@ _REASON = "why the overlap is wanted"
 
 
 class IPv4StaticAddress(Spec):
-    interface: str = required(reference(*LINK_KINDS), _INTERFACE)
+    interface: str = required(link_reference(), _INTERFACE)
     address: IPv4Interface = required(interface_address(4), _ADDRESS)
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
@@ -33,7 +33,7 @@ class IPv4StaticAddress(Spec):
 
 
 class IPv6StaticAddress(Spec):
-    interface: str = required(reference(*LINK_KINDS), _INTERFACE)
+    interface: str = required(link_reference(), _INTERFACE)
     address: IPv6Interface = required(interface_address(6), "the address")
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
@@ -65,23 +65,25 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, artifact, resource.place, requires=site.link_key(dev))
 
 
-KINDS = {
-    "IPv4StaticAddress": Kind(
-        "IPv4StaticAddress",
+KINDS = (
+    Kind(
         IPv4StaticAddress,
         "An IPv4 address on an interface.",
-        ("address",),
+        (ADDRESS.name,),
         "interface: lan\naddress: 192.0.2.1/24\n",
         intents,
         check,
+        open_to_others=nothing_against,
+        static_address=True,
     ),
-    "IPv6StaticAddress": Kind(
-        "IPv6StaticAddress",
+    Kind(
         IPv6StaticAddress,
         "An IPv6 address on an interface.",
-        ("address",),
+        (ADDRESS.name,),
         "interface: lan\naddress: 2001:db8::1/64\n",
         intents,
         check,
+        open_to_others=nothing_against,
+        static_address=True,
     ),
-}
+)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from holdfast.dataclass import dataclass
-from holdfast.resources.dns_name import parse_domain
 from holdfast.resources.facts import Lookup
-from holdfast.resources.shape import Shape, parsed
 from holdfast.resources.site import Site
-from holdfast.resources.values import Address, parse_address
+from holdfast.resources.spec.dns_name import parse_domain
+from holdfast.resources.spec.shape import Shape, parsed
+from holdfast.resources.spec.values import Address, parse_address
 
 _WHOLE = re.compile(r"(?:\[([^][]+)\]|([^][:]+)):([0-9]{1,5})")
 _FAMILIES = {None: (4, 6), "ipv4": (4,), "ipv6": (6,)}

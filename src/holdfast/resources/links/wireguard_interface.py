@@ -9,15 +9,17 @@ from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
 from holdfast.engine.kinds import wireguard
-from holdfast.engine.kinds.link import link
-from holdfast.engine.kinds.route import MAIN_TABLE, Nexthop, batch, pack_key, template
-from holdfast.resources import secret_file
-from holdfast.resources.durations import duration
+from holdfast.engine.kinds.link import LINK, link
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, Nexthop, batch, pack_key, template
+from holdfast.engine.kinds.wireguard import WIREGUARD
 from holdfast.resources.facts import Lookup
 from holdfast.resources.links.wireguard_endpoint import Endpoint, endpoint
-from holdfast.resources.links.wireguard_key import parse_key, public_key
-from holdfast.resources.resource import Content, Fault, Folder, Kind, Resource
-from holdfast.resources.shape import (
+from holdfast.resources.links.wireguard_key import STAND_IN, parse_key, public_key
+from holdfast.resources.resource import Content, Fault, Folder, Kind, Link, Resource
+from holdfast.resources.site import Site
+from holdfast.resources.spec import secret_file
+from holdfast.resources.spec.durations import duration
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     flag,
@@ -29,8 +31,7 @@ from holdfast.resources.shape import (
     required,
     text,
 )
-from holdfast.resources.site import Site, ifname_of
-from holdfast.resources.values import Network, ifname, mark, parse_ifname, prefix, route_table
+from holdfast.resources.spec.values import Network, ifname, mark, parse_ifname, prefix, route_table
 
 # What an Ethernet of 1500 leaves when the outer header is IPv6.
 DEFAULT_MTU = 1420
@@ -114,6 +115,21 @@ class Keys:
     preshared: tuple[str, ...] = field(repr=False)  # for each peer, "" for none
 
 
+def ifname_of(resource: Resource) -> str:
+    spec: WireGuardInterface = resource.spec
+    return spec.ifname or resource.name
+
+
+def lookups(resource: Resource) -> Iterator[Lookup]:
+    for peer in resource.spec.peers:
+        yield from peer.lookups
+
+
+def behind(resource: Resource, version: int) -> Iterator[Network]:
+    for peer in resource.spec.peers:
+        yield from (network for network in peer.allowed_ips if network.version == version)
+
+
 def check(resource: Resource) -> Iterator[Fault]:
     spec: WireGuardInterface = resource.spec
     if spec.ifname is None:
@@ -175,11 +191,9 @@ def read(resource: Resource, folder: Folder) -> Content:
     faults: list[Fault] = []
 
     def key(name: str, location: Location) -> str:
-        found = secret_file.read(folder.find(name), location, parse_key)
-        if isinstance(found, Fault):
-            faults.append(found)
-            return ""
-        return found
+        found = secret_file.read(folder, name, location, parse_key, stand_in=STAND_IN)
+        faults.extend(found.faults)
+        return found.value
 
     private = key(spec.private_key_file, ("privateKeyFile",))
     preshared = tuple(
@@ -258,14 +272,13 @@ def _holds(network: Network, allowed: Network) -> bool:
     return network.version == allowed.version and allowed.subnet_of(network)  # type: ignore[arg-type]  # the same version
 
 
-KINDS = {
-    "WireGuardInterface": Kind(
-        "WireGuardInterface",
+KINDS = (
+    Kind(
         WireGuardInterface,
         "A WireGuard link, its keys and its peers. Addresses are put on it by IPv4StaticAddress and"
         " IPv6StaticAddress. A change touches the peers that differ and no others. Keys stand in"
         " files that only root can read, and nowhere else.",
-        ("link", "wireguard", "route"),
+        (LINK.name, WIREGUARD.name, ROUTE.name),
         """\
 ifname: wg0
 privateKeyFile: wg0.key
@@ -283,5 +296,10 @@ peers:
         intents,
         check,
         read,
-    )
-}
+        cross_checks="links.wireguard_checks",
+        needs_facts=True,
+        link=Link(ifname_of, 1420),
+        lookups=lookups,
+        behind=behind,
+    ),
+)

@@ -22,18 +22,15 @@ from ipaddress import ip_address, ip_network
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
 from holdfast.engine.kinds.address import ADDRESS
-from holdfast.engine.kinds.route import MAIN_TABLE, RouteTemplate, destination, pack_key
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, RouteTemplate, destination, pack_key
 from holdfast.resources import registry
 from holdfast.resources.facts import Address, Lease
 from holdfast.resources.resource import Resource
-from holdfast.resources.site import LINK_KINDS, Site, site_of
-from holdfast.resources.values import Network
+from holdfast.resources.site import Site, site_of
+from holdfast.resources.spec.values import Network
 
 # 0.0.0.0/1 and 128.0.0.0/1 together are a default route that leaves another one in its place.
 LEAST_LENGTH = 2
-_ADDRESSES = ("IPv4StaticAddress", "IPv6StaticAddress")
-_ROUTES = ("IPv4Route", "IPv6Route")
-_LISTS = ("RouteList",)
 
 
 @dataclass(slots=True)
@@ -97,7 +94,7 @@ def undeclared(resources: Sequence[Resource]) -> frozenset[tuple[int, Address]]:
     named = _named_alone(resources)
     if not named:
         return frozenset()
-    site = site_of(one for one in resources if one.kind in (*LINK_KINDS, *_ADDRESSES))
+    site = site_of(registry.having(resources, lambda kind: kind.link or kind.static_address))
     networks: dict[int, OnLink] = {}
     for table, network, ifname in addressed(site):
         networks.setdefault(table, OnLink()).add(network, ifname)
@@ -113,18 +110,9 @@ def _named_alone(resources: Iterable[Resource]) -> set[tuple[int, bytes]]:
     """The gateways that routes name without an interface, each with its table."""
     found: set[tuple[int, bytes]] = set()
     for resource in resources:
-        if resource.kind in _ROUTES:
-            spec = resource.spec
-            if spec.gateway is not None and not spec.interface:
-                found.add((spec.table, spec.gateway.packed))
-            for leg in spec.nexthops or ():
-                if leg.gateway is not None and not leg.interface:
-                    found.add((spec.table, leg.gateway.packed))
-        elif resource.kind in _LISTS:
-            for template in resource.content.groups:
-                for hop in template.nexthops:
-                    if not hop.dev:
-                        found.add((template.table, ip_address(hop.gateway).packed))
+        asked = registry.kind(resource.kind).lone_gateways
+        if asked is not None:
+            found.update(asked(resource))
     return found
 
 
@@ -134,40 +122,21 @@ def _links(gateway: Address, table: int, networks: Mapping[int, OnLink]) -> list
     return own or (networks[MAIN_TABLE].links(gateway) if MAIN_TABLE in networks else [])
 
 
-def _alone(resource: Resource) -> Iterator[tuple[int, str]]:
-    """The gateways that routes name without an interface, each with its table."""
-    if resource.kind in _ROUTES:
-        spec = resource.spec
-        if spec.gateway is not None and not spec.interface:
-            yield spec.table, str(spec.gateway)
-        for leg in spec.nexthops or ():
-            if leg.gateway is not None and not leg.interface:
-                yield spec.table, str(leg.gateway)
-    elif resource.kind in _LISTS:
-        for template in resource.content.groups:
-            for hop in template.nexthops:
-                if not hop.dev:
-                    yield template.table, hop.gateway
-
-
 def on_link(site: Site) -> dict[int, OnLink]:
     """By routing table."""
     if not site.on_link:
         site.on_link[MAIN_TABLE] = OnLink()
-        for table, network, ifname in _declared(site):
-            if network.prefixlen >= LEAST_LENGTH:
-                site.on_link.setdefault(table, OnLink()).add(network, ifname)
-        for resource in site.of(*_LISTS):
-            for template, keys in resource.content.groups.items():
-                if ifname := _only_link(template, site):
-                    whole = site.on_link.setdefault(template.table, OnLink())
-                    whole.lists.append((keys, ifname))
+        for table, found, ifname in _declared(site):
+            if isinstance(found, list):
+                site.on_link.setdefault(table, OnLink()).lists.append((found, ifname))
+            elif found.prefixlen >= LEAST_LENGTH:
+                site.on_link.setdefault(table, OnLink()).add(found, ifname)
     return site.on_link
 
 
 def addressed(site: Site) -> Iterator[tuple[int, Network, str]]:
     """The networks of static addresses: routing table, prefix, link."""
-    for resource in site.of(*_ADDRESSES):
+    for resource in site.static_addresses:
         ifname = site.ifnames.get(resource.spec.interface)
         network: Network = resource.spec.address.network
         # A gateway is never the address itself.
@@ -175,33 +144,26 @@ def addressed(site: Site) -> Iterator[tuple[int, Network, str]]:
             yield site.vrf_tables.get(ifname, MAIN_TABLE), network, ifname
 
 
-def _declared(site: Site) -> Iterator[tuple[int, Network, str]]:
+def _declared(site: Site) -> Iterator[tuple[int, Network | list[bytes], str]]:
     yield from addressed(site)
     yield from _learned(site)
-    for resource in site.of(*_ROUTES):
-        spec = resource.spec
-        if spec.interface and spec.gateway is None and spec.nexthops is None:
-            yield spec.table, spec.destination, site.device(spec.interface)
-    for name in site.by_kind:
-        if name not in (*_ADDRESSES, *_ROUTES, *_LISTS):
-            kind = registry.kind(name)
-            if "address" in kind.emits or "route" in kind.emits:
-                for resource in site.of(name):
-                    for intent in kind.intents(resource, site):
-                        yield from _made(intent, site)
+    for name, resources in site.by_kind.items():
+        kind = registry.kind(name)
+        if kind.static_address:
+            continue
+        for resource in resources:
+            if kind.on_link is not None:
+                yield from kind.on_link(resource, site)
+            elif ADDRESS.name in kind.emits or ROUTE.name in kind.emits:
+                for intent in kind.intents(resource, site):
+                    yield from _made(intent, site)
 
 
 def _learned(site: Site) -> Iterator[tuple[int, Network, str]]:
     """What providers gave to links whose clients are declared."""
-    facts = site.facts
-    told = [
-        *((one.spec.interface, facts.leases4) for one in site.of("IPv4DHCPAddress")),
-        *((one.spec.interface, facts.leases6) for one in site.of("IPv6DHCPAddress")),
-        *((one.name, facts.sessions) for one in site.of("PPPoEInterface")),
-    ]
-    for name, leases in told:
-        ifname = site.ifname(name)
-        lease = leases.get(ifname)
+    for resource in site.having(lambda kind: kind.lease):
+        asked = registry.kind(resource.kind).lease
+        ifname, lease = asked(resource, site) if asked is not None else ("", None)
         if isinstance(lease, Lease):
             table = site.vrf_tables.get(ifname, MAIN_TABLE)
             yield from ((table, network, ifname) for network in _given(lease))
@@ -217,7 +179,7 @@ def _given(lease: Lease) -> Iterator[Network]:
 
 def _made(intent: Intent | BulkIntent | Waiting, site: Site) -> Iterator[tuple[int, Network, str]]:
     if isinstance(intent, BulkIntent):
-        ifname = _only_link(intent.batch.template, site)
+        ifname = only_link(intent.batch.template, site)
         for key in intent.batch.keys if ifname else ():
             yield intent.batch.template.table, ip_network(destination(key)), ifname
     elif isinstance(intent, Intent) and intent.artifact.key.kind == ADDRESS.name:
@@ -228,7 +190,7 @@ def _made(intent: Intent | BulkIntent | Waiting, site: Site) -> Iterator[tuple[i
             yield site.vrf_tables.get(ifname, MAIN_TABLE), network, ifname
 
 
-def _only_link(template: RouteTemplate, site: Site) -> str:
+def only_link(template: RouteTemplate, site: Site) -> str:
     """The link of routes that lead to nothing but a link; "" of others."""
     hops = template.nexthops
     return site.device(hops[0].dev) if len(hops) == 1 and not hops[0].gateway else ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 
 from holdfast.engine.artifact import Key
+from holdfast.engine.kinds.link import link_key
 from holdfast.engine.kinds.route import Nexthop, RouteTemplate
 from holdfast.resources.routes.gateway_links import link_of
 from holdfast.resources.site import Site
@@ -103,7 +104,7 @@ def requires(template: RouteTemplate, site: Site) -> tuple[Key, ...]:
     keys: dict[Key, None] = {}
     for nexthop in template.nexthops:
         if nexthop.dev:
-            keys[Key("link", nexthop.dev)] = None
+            keys[link_key(nexthop.dev)] = None
         if nexthop.gateway and not nexthop.onlink:
             keys.update(dict.fromkeys(_covering(nexthop, site)))
     if template.prefsrc:

@@ -8,22 +8,22 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from holdfast.config.document import Location
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds import route as routes
-from holdfast.engine.kinds.route import MAIN_TABLE, Nexthop, RouteTemplate, pack_key
-from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, Nexthop, RouteTemplate, pack_key
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
 from holdfast.resources.routes import nexthops
-from holdfast.resources.shape import (
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
     flag,
     integer,
+    link_reference,
     listed,
     nested,
     optional,
-    reference,
     required,
 )
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import Address, address, destination, route_table
+from holdfast.resources.spec.values import Address, Network, address, destination, route_table
 
 METRIC_MAX = 0xFFFFFFFF
 # The kernel cuts a larger route MTU down to this and would read back another value.
@@ -34,7 +34,7 @@ WEIGHT_MAX = 256
 class Leg(Spec):
     gateway: Address | None = optional(address(), "the next router")
     interface: str = optional(
-        reference(*LINK_KINDS),
+        link_reference(),
         "the interface to it; where none is given, the one that has it in a network",
         default="",
     )
@@ -60,7 +60,7 @@ _ONLINK = "the gateway is on the link although no address says so"
 class IPv4Route(Spec):
     destination: IPv4Network = required(destination(4), "where the route leads")
     gateway: Address | None = optional(address(), _GATEWAY)
-    interface: str | None = optional(reference(*LINK_KINDS), _INTERFACE)
+    interface: str | None = optional(link_reference(), _INTERFACE)
     nexthops: tuple[Leg, ...] | None = optional(listed(nested(Leg), least=2), _NEXTHOPS)
     type: str = optional(choice(*routes.TYPES), _TYPE, default="unicast")
     table: int = optional(route_table(), _TABLE, default=MAIN_TABLE)
@@ -73,7 +73,7 @@ class IPv4Route(Spec):
 class IPv6Route(Spec):
     destination: IPv6Network = required(destination(6), "where the route leads")
     gateway: IPv6Address | None = optional(address(6), "the next router")
-    interface: str | None = optional(reference(*LINK_KINDS), _INTERFACE)
+    interface: str | None = optional(link_reference(), _INTERFACE)
     nexthops: tuple[Leg, ...] | None = optional(listed(nested(Leg), least=2), _NEXTHOPS)
     type: str = optional(choice(*routes.TYPES), _TYPE, default="unicast")
     table: int = optional(route_table(), _TABLE, default=MAIN_TABLE)
@@ -122,6 +122,30 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(location, message)
 
 
+def lone_gateways(resource: Resource) -> Iterator[tuple[int, bytes]]:
+    spec: Route = resource.spec
+    if spec.gateway is not None and not spec.interface:
+        yield spec.table, spec.gateway.packed
+    for leg in spec.nexthops or ():
+        if leg.gateway is not None and not leg.interface:
+            yield spec.table, leg.gateway.packed
+
+
+def on_link(resource: Resource, site: Site) -> Iterator[tuple[int, Network, str]]:
+    """Where it has no gateway, its destination."""
+    spec: Route = resource.spec
+    if spec.interface and spec.gateway is None and spec.nexthops is None:
+        yield spec.table, spec.destination, site.device(spec.interface)
+
+
+def behind(resource: Resource, version: int) -> Iterator[Network]:
+    """Everything is behind a default route, which thus tells nothing."""
+    spec: Route = resource.spec
+    network = spec.destination
+    if network.version == version and network.prefixlen and spec.type == "unicast":
+        yield network
+
+
 def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
     spec: Route = resource.spec
     resolved = nexthops.resolve(template(spec), site)
@@ -136,21 +160,25 @@ def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
     )
 
 
-KINDS = {
-    "IPv4Route": Kind(
-        "IPv4Route",
+KINDS = (
+    Kind(
         IPv4Route,
         "One IPv4 route.",
-        ("route",),
+        (ROUTE.name,),
         "destination: 198.51.100.0/24\ngateway: 192.0.2.254\nmetric: 100\n",
         intents,
         check,
+        open_to_others=nothing_against,
+        cross_checks="routes.route_checks",
+        lone_gateways=lone_gateways,
+        on_link=on_link,
+        behind=behind,
+        leads_out="interface",
     ),
-    "IPv6Route": Kind(
-        "IPv6Route",
+    Kind(
         IPv6Route,
         "One IPv6 route.",
-        ("route",),
+        (ROUTE.name,),
         """\
 destination: default
 nexthops:
@@ -159,5 +187,11 @@ nexthops:
 """,
         intents,
         check,
+        open_to_others=nothing_against,
+        cross_checks="routes.route_checks",
+        lone_gateways=lone_gateways,
+        on_link=on_link,
+        behind=behind,
+        leads_out="interface",
     ),
-}
+)

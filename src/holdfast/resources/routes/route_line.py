@@ -11,7 +11,7 @@ from holdfast.engine.kinds import route as routes
 from holdfast.engine.kinds.route import MAIN_TABLE, Nexthop, RouteTemplate, pack_key
 from holdfast.resources.routes import nexthops
 from holdfast.resources.routes.route import METRIC_MAX, MTU_MAX, MTU_MIN, WEIGHT_MAX
-from holdfast.resources.values import (
+from holdfast.resources.spec.values import (
     parse_address,
     parse_destination,
     parse_ifname,

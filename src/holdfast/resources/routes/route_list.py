@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from ipaddress import ip_address
 from typing import Any
 
 from holdfast.config.document import Place, SourceFile, decode
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.intent import BulkIntent
-from holdfast.engine.kinds.route import MAIN_TABLE, TYPES, batch
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, TYPES, batch
 from holdfast.errors import ConfigError
-from holdfast.resources.resource import Content, Fault, Folder, Identity, Kind, Resource
+from holdfast.resources.resource import (
+    Content,
+    Fault,
+    Folder,
+    Identity,
+    Kind,
+    Resource,
+    nothing_against,
+)
 from holdfast.resources.routes import nexthops, route_lines
+from holdfast.resources.routes.gateway_links import only_link
 from holdfast.resources.routes.route import METRIC_MAX, MTU_MAX, MTU_MIN
 from holdfast.resources.routes.route_line import Defaults
 from holdfast.resources.routes.route_lines import Groups, LineFault, Lines
 from holdfast.resources.routes.route_list_edit import edited
-from holdfast.resources.shape import Spec, choice, integer, listed, optional, reference, text
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import Address, address, route_table
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
+    Spec,
+    choice,
+    integer,
+    link_reference,
+    listed,
+    optional,
+    text,
+)
+from holdfast.resources.spec.values import Address, address, route_table
 
 FAULTS_SHOWN = 50
 _FOR_LINES = "for lines that do not say"
@@ -26,7 +44,8 @@ _FOR_LINES = "for lines that do not say"
 
 class RouteList(Spec):
     routes: tuple[str, ...] | None = optional(
-        listed(text("routes as `ip route add` takes them"), least=0), "the routes, or else `file`"
+        listed(text("routes as `ip route add` takes them", lines=True), least=0),
+        "the routes, or else `file`",
     )
     file: str | None = optional(
         text("path"),
@@ -36,7 +55,7 @@ class RouteList(Spec):
         address(), "for lines that name neither gateway nor interface"
     )
     interface: str | None = optional(
-        reference(*LINK_KINDS), "for lines that name neither gateway nor interface"
+        link_reference(), "for lines that name neither gateway nor interface"
     )
     type: str = optional(choice(*TYPES), _FOR_LINES, default="unicast")
     table: int = optional(route_table(), _FOR_LINES, default=MAIN_TABLE)
@@ -176,6 +195,21 @@ def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
         )
 
 
+def lone_gateways(resource: Resource) -> Iterator[tuple[int, bytes]]:
+    lines: RouteLines = resource.content
+    for template in lines.groups:
+        for hop in template.nexthops:
+            if not hop.dev:
+                yield template.table, ip_address(hop.gateway).packed
+
+
+def on_link(resource: Resource, site: Site) -> Iterator[tuple[int, list[bytes], str]]:
+    lines: RouteLines = resource.content
+    for template, keys in lines.groups.items():
+        if ifname := only_link(template, site):
+            yield template.table, keys, ifname
+
+
 def lines_declaring(
     resource: Resource, files: Iterable[SourceFile], wanted: Set[Identity]
 ) -> Iterator[tuple[int, Identity]]:
@@ -188,16 +222,15 @@ def lines_declaring(
     return route_lines.lines_of(chunks, defaults(spec), wanted)
 
 
-KINDS = {
-    "RouteList": Kind(
-        "RouteList",
+KINDS = (
+    Kind(
         RouteList,
         "Any number of routes as one resource. A line is what `ip route add` takes: `PREFIX"
         " [via GATEWAY] [dev INTERFACE] [metric N] [table N] [mtu N] [src ADDRESS] [onlink]`,"
         " `blackhole PREFIX`, or `PREFIX nexthop via A dev B weight N nexthop via C …`. `dev` names"
         " an Interface resource; where none has that name, it is the kernel's name of a link. A"
         " gateway without `dev` is reached over the link that has it in a network.",
-        ("route",),
+        (ROUTE.name,),
         """\
 gateway: 192.0.2.254
 routes:
@@ -208,5 +241,10 @@ routes:
         intents,
         check,
         read,
-    )
-}
+        open_to_others=nothing_against,
+        cross_checks="routes.route_checks",
+        lines_declaring=lines_declaring,
+        lone_gateways=lone_gateways,
+        on_link=on_link,
+    ),
+)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.engine.intent import Intent
-from holdfast.engine.kinds.rule import rule
-from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Spec, choice, integer, optional, reference, required
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import Network, mark, prefix, rule_table
+from holdfast.engine.kinds.rule import RULE, rule
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import Spec, choice, integer, link_reference, optional, required
+from holdfast.resources.spec.values import Network, mark, prefix, rule_table
 
 FULL_MASK = 0xFFFFFFFF
 
@@ -22,8 +22,8 @@ class RoutingRule(Spec):
     )
     source: Network | None = optional(prefix(), "packets from this prefix", name="from")
     destination: Network | None = optional(prefix(), "packets to this prefix", name="to")
-    iif: str | None = optional(reference(*LINK_KINDS), "packets that came in here")
-    oif: str | None = optional(reference(*LINK_KINDS), "packets of sockets bound to this interface")
+    iif: str | None = optional(link_reference(), "packets that came in here")
+    oif: str | None = optional(link_reference(), "packets of sockets bound to this interface")
     fwmark: int | None = optional(mark(), "packets that carry this mark")
     fwmask: int | None = optional(mark(), "the bits of the mark that count; all of them by default")
     table: int | None = optional(rule_table(), "look the route up here")
@@ -90,14 +90,14 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, artifact, resource.place)
 
 
-KINDS = {
-    "RoutingRule": Kind(
-        "RoutingRule",
+KINDS = (
+    Kind(
         RoutingRule,
         "A policy routing rule.",
-        ("rule",),
+        (RULE.name,),
         "priority: 10000\nfamily: ipv4\nfwmark: 0x100\ntable: 100\n",
         intents,
         check,
-    )
-}
+        open_to_others=nothing_against,
+    ),
+)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from holdfast.engine.intent import Action, Intent
-from holdfast.engine.kinds.block import block
-from holdfast.engine.kinds.hostname import hostname
+from holdfast.engine.kinds.block import BLOCK, block
+from holdfast.engine.kinds.hostname import HOSTNAME, hostname
 from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Spec, flag, optional, parsed, required
 from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import Spec, flag, optional, parsed, required
 
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _LONGEST = 64  # __NEW_UTS_LEN of the kernel
@@ -58,15 +58,18 @@ def intents(resource: Resource, _site: Site) -> Iterator[Intent]:
         yield Intent(resource.id, entry, resource.place)
 
 
-KINDS = {
-    "Hostname": Kind(
-        "Hostname",
+KINDS = (
+    Kind(
         Hostname,
         "The name of the host, the running one and /etc/hostname together. One managed Hostname"
         " at most.",
-        ("hostname", "block"),
+        (HOSTNAME.name, BLOCK.name),
         "hostname: router03.example.net\nhostsEntry: true\n",
         intents,
         check,
-    )
-}
+        # The alias system's validator demands net, its documentation says system.
+        groups=("system", "net"),
+        alias_asks_managed=True,
+        only_one="the host can have one managed name, and has that of",
+    ),
+)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from holdfast.resources.durations import duration
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
-from holdfast.resources.shape import Spec, choice, flag, nested, optional, parsed, required
+from holdfast.resources.spec.durations import duration
+from holdfast.resources.spec.shape import Spec, choice, flag, nested, optional, parsed, required
 
 LEVELS = ("debug", "info", "warning", "error")
 FACILITIES = (
@@ -86,19 +86,29 @@ def _is_host_and_port(text: str) -> bool:
     return bool(host.strip("[]")) and port.isdecimal() and 0 < int(port) < 65536
 
 
-KINDS = {
-    "LogSink": Kind(
-        "LogSink",
+def program(resource: Resource) -> tuple[str, str] | None:
+    spec: LogSink = resource.spec
+    return ("plugin.path", spec.plugin.path) if spec.plugin is not None else None
+
+
+KINDS = (
+    Kind(
         LogSink,
         "A copy of every event (what was created, changed, deleted, and what failed) for a syslog"
-        " server or a program of yours. A program is run once for each event and gets one line of"
-        " JSON on its standard input: `timestamp`, `level`, `message`, `router`, `command`,"
-        " `resourceID`, `fields`. A sink that cannot be reached is warned about and never stops a"
-        " pass.",
+        " server or a program of yours. A program is run once for each event, as `nobody` where"
+        " Holdfast is root, and gets one line of JSON on its standard input: `timestamp`, `level`,"
+        " `message`, `router`, `command`, `resourceID`, `fields`. A program that others than root"
+        " could write or replace is not run, and nothing that a program starts outlives it. A sink"
+        " that cannot be reached is warned about and never stops a pass; one whose program is not"
+        " run, or failed at the last event, is Degraded until it works.",
         (),
         "type: syslog\nminLevel: warning\nsyslog: {network: udp, address: 192.0.2.10:514}\n",
         nothing_alone,
         check,
         effect="receives a copy of Holdfast's own events",
-    )
-}
+        maskable=False,
+        groups=("system",),
+        receives_events=True,
+        program=program,
+    ),
+)

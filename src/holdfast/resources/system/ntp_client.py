@@ -7,16 +7,24 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address
 
 from holdfast.engine.intent import Intent, Waiting
-from holdfast.engine.kinds.dropin import dropin
-from holdfast.engine.kinds.file import file
-from holdfast.engine.kinds.service import Unit, service
-from holdfast.resources.dns_name import parse_domain
+from holdfast.engine.kinds.dropin import DROPIN, dropin
+from holdfast.engine.kinds.file import FILE, file
+from holdfast.engine.kinds.service import SERVICE, Unit, service
 from holdfast.resources.facts import GONE
-from holdfast.resources.repeats import repeated
 from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Spec, choice, flag, listed, optional, parsed, reference
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.values import parse_address
+from holdfast.resources.site import Site
+from holdfast.resources.spec.dns_name import parse_domain
+from holdfast.resources.spec.repeats import repeated
+from holdfast.resources.spec.shape import (
+    Spec,
+    choice,
+    flag,
+    link_reference,
+    listed,
+    optional,
+    parsed,
+)
+from holdfast.resources.spec.values import parse_address
 
 TIMESYNCD = "systemd-timesyncd"
 _DROPIN = "/etc/systemd/timesyncd.conf.d/holdfast.conf"
@@ -54,7 +62,7 @@ class NTPClient(Spec):
         default="static",
     )
     interface: str | None = optional(
-        reference(*LINK_KINDS),
+        link_reference(),
         "for `dhcp4`: the link with the lease. For `static` with chrony: the servers are asked over"
         " this link alone. Under routerd.net also with systemd-timesyncd, which asks over any",
     )
@@ -157,14 +165,17 @@ def chrony_conf(servers: Sequence[Server], links: Sequence[str], site: Site) -> 
     return "\n".join(lines) + "\n"
 
 
-KINDS = {
-    "NTPClient": Kind(
-        "NTPClient",
+KINDS = (
+    Kind(
         NTPClient,
         "Where the time comes from. One managed NTPClient at most.",
-        ("dropin", "file", "service"),
+        (DROPIN.name, FILE.name, SERVICE.name),
         "provider: chrony\nservers: [ntp.example.net, 192.0.2.123]\n",
         intents,
         check,
-    )
-}
+        groups=("system",),
+        needs_facts=True,
+        alias_asks_managed=True,
+        only_one="the clock can have one managed NTPClient, and has",
+    ),
+)

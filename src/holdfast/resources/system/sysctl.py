@@ -7,14 +7,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.engine.intent import Intent
-from holdfast.engine.kinds.file import file
-from holdfast.engine.kinds.sysctl import sysctl
+from holdfast.engine.kinds.file import FILE, file
+from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
 from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Shape, Spec, flag, optional, parsed, required
 from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import Shape, Spec, flag, optional, parsed, required
 
 # Settings of one link: what stands between is its name, dots and all, as in eth0.10.
 _PER_LINK = re.compile(r"(net\.(?:ipv4|ipv6|mpls)\.(?:conf|neigh))\.(.+)\.([^.]+)")
+
+# Settings of the network alone: other sources may set them where a DynamicOverridePolicy lets them.
+# Neighbours of these give rights to users (ping_group_range, ip_unprivileged_port_start), load
+# modules (default_qdisc) or weaken the kernel (bpf_jit_harden), so this is a list and no prefix.
+_OF_NETWORK = re.compile(
+    r"net\.(?:"
+    r"(?:ipv4|ipv6|mpls)\.(?:conf|neigh)\..+\.\w+"
+    r"|ipv[46]\.(?:route|icmp)\.\w+"
+    r"|ipv4\.(?:ip_forward|ip_default_ttl|ip_no_pmtu_disc|ip_forward_update_priority"
+    r"|ip_nonlocal_bind|ip_local_port_range|fwmark_reflect|(?:arp|fib|icmp|igmp|ipfrag|tcp|udp)_\w+)"
+    r"|ipv6\.(?:bindv6only|ip_nonlocal_bind|fwmark_reflect|(?:fib|flowlabel|ip6frag|mld)_\w+)"
+    r"|mpls\.(?:platform_labels|ip_ttl_propagate|default_ttl)"
+    r"|netfilter\.nf_conntrack_\w+"
+    r"|core\.(?:somaxconn|(?:rmem|wmem|netdev)_\w+)"
+    r")",
+    re.ASCII,
+)
+_NUMBERS = re.compile(r"-?[0-9]+(?:[ \t]+-?[0-9]+)*")
 
 
 def parse_key(text: str) -> str:
@@ -34,7 +52,7 @@ def parse_value(value: Any) -> str:
         raise ValueError("must be text or a number; write it in quotes")
     if not value.strip():
         raise ValueError("cannot be empty")
-    if "\n" in value.strip() or "\0" in value:
+    if "\n" in value.strip():
         raise ValueError("must be one line")
     return value.strip()
 
@@ -48,6 +66,7 @@ class Sysctl(Spec):
             parse_value,
             {"anyOf": [{"type": "string", "pattern": r"\S"}, {"type": "integer"}]},
             "text or number",
+            lines=True,
         ),
         "what to set it to",
     )
@@ -69,6 +88,22 @@ def check(resource: Resource) -> Iterator[Fault]:
         yield Fault(("runtime",), "sets nothing: neither `runtime` nor `persistent` is true")
     if spec.revert_on_release and not spec.runtime:
         yield Fault(("revertOnRelease",), "has no meaning with `runtime: false`")
+
+
+def against_others(resource: Resource) -> Iterator[Fault]:
+    """A setting of another source is one of the network, and goes when the source does."""
+    spec: Sysctl = resource.spec
+    if not _OF_NETWORK.fullmatch(spec.key):
+        message = f"{spec.key} is no setting of the network alone: the startup file can set it"
+        yield Fault(("key",), message)
+    elif not _NUMBERS.fullmatch(spec.value):
+        yield Fault(
+            ("value",), f"{spec.value!r} is not made of numbers: the startup file can set it"
+        )
+    if spec.persistent:
+        yield Fault(
+            ("persistent",), "writes a file that is read at boot: the startup file can do so"
+        )
 
 
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
@@ -96,14 +131,15 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
         yield Intent(resource.id, file(path, text.encode()), resource.place)
 
 
-KINDS = {
-    "Sysctl": Kind(
-        "Sysctl",
+KINDS = (
+    Kind(
         Sysctl,
         "A kernel setting under /proc/sys.",
-        ("sysctl", "file"),
+        (SYSCTL.name, FILE.name),
         'key: net.ipv4.ip_forward\nvalue: "1"\npersistent: true\n',
         intents,
         check,
-    )
-}
+        open_to_others=against_others,
+        groups=("system",),
+    ),
+)

@@ -9,12 +9,21 @@ from typing import Any
 
 from holdfast.dataclass import dataclass
 from holdfast.engine.intent import Intent, Waiting
-from holdfast.engine.kinds.address import address
+from holdfast.engine.kinds.address import ADDRESS, address
 from holdfast.resources.facts import GONE
-from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Shape, Spec, flag, optional, parsed, reference, required
-from holdfast.resources.site import LINK_KINDS, Site
-from holdfast.resources.wan.prefix_delegation import SUBNET_LENGTH
+from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
+    Shape,
+    Spec,
+    flag,
+    link_reference,
+    optional,
+    parsed,
+    reference,
+    required,
+)
+from holdfast.resources.wan.prefix_delegation import SUBNET_LENGTH, IPv6PrefixDelegation
 
 
 def parse_suffix(text: str) -> IPv6Address:
@@ -42,8 +51,8 @@ def _subnet_id() -> Shape:
 
 
 class IPv6DelegatedAddress(Spec):
-    prefix_delegation: str = required(reference("IPv6PrefixDelegation"), "whose prefix")
-    interface: str = required(reference(*LINK_KINDS), "the link the address stands on")
+    prefix_delegation: str = required(reference(IPv6PrefixDelegation), "whose prefix")
+    interface: str = required(link_reference(), "the link the address stands on")
     subnet_id: str = optional(
         _subnet_id(),
         "which /64 of the prefix, counted from 0. In files of routerd.net it is hexadecimal even"
@@ -86,7 +95,7 @@ class Missing:
 def resolve(resource: Resource, site: Site) -> IPv6Interface | Missing:
     """The address that an IPv6DelegatedAddress stands for."""
     spec: IPv6DelegatedAddress = resource.spec
-    uplink = site.ifname(site.get("IPv6PrefixDelegation", spec.prefix_delegation).spec.interface)
+    uplink = site.ifname(site.get(IPv6PrefixDelegation, spec.prefix_delegation).spec.interface)
     found = site.facts.delegations.get(uplink)
     if found is None:
         return Missing(f"waits for a delegated prefix on {uplink}", keeps=True)
@@ -121,16 +130,20 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent | Waiting]:
     yield Intent(resource.id, artifact, resource.place, requires=site.link_key(dev))
 
 
-KINDS = {
-    "IPv6DelegatedAddress": Kind(
-        "IPv6DelegatedAddress",
+KINDS = (
+    Kind(
         IPv6DelegatedAddress,
         "An address of the router in one /64 of a delegated prefix. Where several prefixes are"
         " delegated it is in the first. With another prefix comes another address, and the old one"
         " is removed.",
-        ("address",),
+        (ADDRESS.name,),
         "prefixDelegation: wan\ninterface: lan\nsubnetID: 0\naddressSuffix: ::1\n",
         intents,
         check,
+        open_to_others=nothing_against,
+        cross_checks="wan.dhcp_client_checks",
+        needs_facts=True,
+        brings_addresses=True,
+        behind=lambda _resource, version: None if version == 6 else (),
     ),
-}
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.resources.resource import Fault, Resource
-from holdfast.resources.shape import choice, optional
+from holdfast.resources.spec.shape import choice, optional
 
 CLIENTS = ("dhcpcd", "dhclient", "networkd")  # the first is the one there is
 

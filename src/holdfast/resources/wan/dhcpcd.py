@@ -14,13 +14,22 @@ from collections.abc import Iterator
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.intent import Intent, Waiting
-from holdfast.engine.kinds.file import file
-from holdfast.engine.kinds.service import Unit, dhcp_client, service
+from holdfast.engine.kinds.file import FILE, file
+from holdfast.engine.kinds.service import SERVICE, Unit, dhcp_client, service
 from holdfast.resources.facts import GONE, LinkAddress
 from holdfast.resources.resource import Declared, Resource
 from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import Spec
+from holdfast.resources.wan.dhcp_address import IPv4DHCPAddress, IPv6DHCPAddress
+from holdfast.resources.wan.prefix_delegation import IPv6PrefixDelegation
 
-FAMILIES = {"IPv4DHCPAddress": 4, "IPv6DHCPAddress": 6, "IPv6PrefixDelegation": 6}
+ORDER = 80  # among combiners
+
+FAMILIES: dict[type[Spec], int] = {
+    IPv4DHCPAddress: 4,
+    IPv6DHCPAddress: 6,
+    IPv6PrefixDelegation: 6,
+}
 LEASES = "/run/holdfast/leases"
 HOOK = "/etc/holdfast/dhcpcd-hook"
 _DHCPCD = "/usr/sbin/dhcpcd"
@@ -95,7 +104,8 @@ class _Client:
 
     @property
     def delegation(self) -> Resource | None:
-        return next((one for one in self.resources if one.kind == "IPv6PrefixDelegation"), None)
+        found = (one for one in self.resources if isinstance(one.spec, IPv6PrefixDelegation))
+        return next(found, None)
 
     @property
     def ntt(self) -> bool:
@@ -105,7 +115,7 @@ class _Client:
 def combine(site: Site) -> Iterator[Declared]:
     clients: dict[tuple[str, int], list[Resource]] = {}
     for resource in site.of(*FAMILIES):
-        at = site.ifname(resource.spec.interface), FAMILIES[resource.kind]
+        at = site.ifname(resource.spec.interface), FAMILIES[type(resource.spec)]
         clients.setdefault(at, []).append(resource)
     for (ifname, family), resources in clients.items():
         yield from _declare(_Client(ifname, family, resources), site)
@@ -119,13 +129,13 @@ def _declare(client: _Client, site: Site) -> Iterator[Declared]:
             yield resource, Waiting(resource.id, resource.place, reason)
         return
     artifacts = _artifacts(client, f"00:03:00:01:{mac}" if client.ntt else "", site)
-    files = tuple(one.key for one in artifacts if one.key.kind == "file")
+    files = tuple(one.key for one in artifacts if one.key.kind == FILE.name)
     needed = (*site.link_key(client.ifname), *files)
     for resource in client.resources:
         for artifact in artifacts:
-            requires = needed if artifact.key.kind == "service" else ()
+            requires = needed if artifact.key.kind == SERVICE.name else ()
             yield resource, Intent(resource.id, artifact, resource.place, requires=requires)
-        if resource.kind != "IPv6PrefixDelegation":  # which waits for its prefix itself
+        if not isinstance(resource.spec, IPv6PrefixDelegation):  # which waits for its prefix itself
             yield from _lease(resource, client, site)
 
 
@@ -215,7 +225,7 @@ def _config4() -> list[str]:
 
 def _config6(client: _Client) -> list[str]:
     lines = [f"option {', '.join(_REQUESTED6)}", "ipv6rs"]
-    wanted = any(resource.kind == "IPv6DHCPAddress" for resource in client.resources)
+    wanted = any(isinstance(resource.spec, IPv6DHCPAddress) for resource in client.resources)
     if wanted and not client.ntt:
         lines.append(f"ia_na {_IA_NA}")
     if client.delegation is not None:

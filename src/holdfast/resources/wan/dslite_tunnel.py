@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from ipaddress import IPv6Address, IPv6Interface, IPv6Network
 
 from holdfast.dataclass import dataclass
-from holdfast.engine.artifact import Key, Value
+from holdfast.engine.artifact import Value
 from holdfast.engine.intent import BulkIntent, Intent, Waiting
+from holdfast.engine.kinds.address import ADDRESS, address_key
 from holdfast.engine.kinds.address import address as address_artifact
-from holdfast.engine.kinds.address import address_key
-from holdfast.engine.kinds.link import link
-from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
-from holdfast.resources import dns_name
+from holdfast.engine.kinds.link import LINK, link, link_key
+from holdfast.engine.kinds.route import ROUTE, Nexthop, batch, pack_key, template
 from holdfast.resources.facts import Lease, LinkAddress, Lookup
-from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import (
+from holdfast.resources.resource import Fault, Kind, Link, Resource, nothing_against
+from holdfast.resources.site import Site
+from holdfast.resources.spec import dns_name
+from holdfast.resources.spec.shape import (
     Spec,
     choice,
+    device_reference,
     flag,
     integer,
     listed,
@@ -26,19 +28,19 @@ from holdfast.resources.shape import (
     reference,
     required,
 )
-from holdfast.resources.site import Site
-from holdfast.resources.values import Address, address, encap_limit, ifname
+from holdfast.resources.spec.values import Address, address, encap_limit, ifname
 from holdfast.resources.wan import delegated_address
-from holdfast.resources.wan.delegated_address import Missing, parse_suffix
+from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress, Missing, parse_suffix
 
-# What an access line of 1500 leaves, less 40 for the outer header, less what providers take.
+# What an access line of 1500 leaves, less 40 for the outer header, less the few bytes that access
+# networks in front of an AFTR take.
 DEFAULT_MTU = 1454
 _UNIQUE_LOCAL = IPv6Network("fc00::/7")  # no AFTR would answer to these
 _SOURCES = ("interface", "static", "delegatedAddress")
 
 
 class DSLiteTunnel(Spec):
-    interface: str = required(reference("Interface"), "the link to the provider")
+    interface: str = required(device_reference(), "the link to the provider")
     tunnel_name: str | None = optional(
         ifname(), "the kernel's name of the tunnel; that of the resource where not given"
     )
@@ -70,7 +72,7 @@ class DSLiteTunnel(Spec):
         default="interface",
     )
     local_delegated_address: str | None = optional(
-        reference("IPv6DelegatedAddress"), "in whose subnet the local end is"
+        reference(IPv6DelegatedAddress), "in whose subnet the local end is"
     )
     local_address_suffix: IPv6Address | None = optional(
         parsed(parse_suffix, "end of an IPv6 address"),
@@ -90,6 +92,16 @@ class DSLiteTunnel(Spec):
         if self.remote_address is not None or self.aftr_fqdn is None:
             return None
         return Lookup(self.aftr_fqdn, 6, tuple(map(str, self.aftr_dns_servers)))
+
+
+def ifname_of(resource: Resource) -> str:
+    spec: DSLiteTunnel = resource.spec
+    return spec.tunnel_name or resource.name
+
+
+def lookups(resource: Resource) -> tuple[Lookup, ...]:
+    spec: DSLiteTunnel = resource.spec
+    return (spec.lookup,) if spec.lookup is not None else ()
 
 
 def check(resource: Resource) -> Iterator[Fault]:
@@ -156,7 +168,7 @@ def _local(spec: DSLiteTunnel, site: Site) -> _Local | Missing:
     if spec.local_address is not None:
         return _Local(IPv6Address(spec.local_address))
     if spec.local_delegated_address is not None:
-        beside = site.get("IPv6DelegatedAddress", spec.local_delegated_address)
+        beside = site.get(IPv6DelegatedAddress, spec.local_delegated_address)
         found = delegated_address.resolve(beside, site)
         if isinstance(found, Missing):
             return found
@@ -208,7 +220,7 @@ def _tunnel(
 ) -> Iterator[Intent | BulkIntent]:
     spec: DSLiteTunnel = resource.spec
     parent = site.ifname(spec.interface)
-    requires = [Key("link", parent)]
+    requires = [link_key(parent)]
     if local.made is not None:
         own, dev = local.made
         artifact = address_artifact(own, dev, allow_overlap=True)
@@ -236,17 +248,16 @@ def _default_route(resource: Resource, site: Site) -> Iterator[BulkIntent]:
         name = site.ifname(resource.name)
         way = template(4, metric=spec.route_metric, nexthops=(Nexthop(dev=name),))
         whole = batch(way, [pack_key(bytes(4), 0)])
-        yield BulkIntent(resource.id, whole, resource.place, (Key("link", name),))
+        yield BulkIntent(resource.id, whole, resource.place, (link_key(name),))
 
 
-KINDS = {
-    "DSLiteTunnel": Kind(
-        "DSLiteTunnel",
+KINDS = (
+    Kind(
         DSLiteTunnel,
         "A DS-Lite tunnel: IPv4 in IPv6 to the provider's AFTR. Where the AFTR is given by name or"
         " the local end comes from a delegated prefix, it waits until both are known; a new answer"
         " moves the tunnel in place.",
-        ("link", "address", "route"),
+        (LINK.name, ADDRESS.name, ROUTE.name),
         """\
 interface: wan
 tunnelName: ds-lite
@@ -258,5 +269,11 @@ defaultRoute: true
 """,
         intents,
         check,
-    )
-}
+        open_to_others=nothing_against,
+        cross_checks="wan.dslite_checks",
+        needs_facts=True,
+        link=Link(ifname_of, DEFAULT_MTU, field="tunnelName", remote=remote_address),
+        lookups=lookups,
+        leads_out="interface",
+    ),
+)

@@ -6,27 +6,27 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.engine.artifact import Key
 from holdfast.engine.intent import Action, Intent
-from holdfast.engine.kinds.file import file
-from holdfast.engine.kinds.link import link
-from holdfast.engine.kinds.service import Unit, pppoe_session, service
-from holdfast.resources import secret_file
-from holdfast.resources.resource import Content, Fault, Folder, Kind, Resource
-from holdfast.resources.shape import (
+from holdfast.engine.kinds.file import FILE, file
+from holdfast.engine.kinds.link import LINK, link, link_key
+from holdfast.engine.kinds.service import SERVICE, Unit, pppoe_session, service
+from holdfast.resources.facts import Gone, Lease
+from holdfast.resources.resource import Content, Fault, Folder, Kind, Link, Resource
+from holdfast.resources.site import Site
+from holdfast.resources.spec import secret_file
+from holdfast.resources.spec.shape import (
     Shape,
     Spec,
     choice,
+    device_reference,
     flag,
     integer,
     optional,
     parsed,
-    reference,
     required,
     text,
 )
-from holdfast.resources.site import Site, ifname_of
-from holdfast.resources.values import ifname, parse_ifname
+from holdfast.resources.spec.values import ifname, parse_ifname
 
 PPPD = "/usr/sbin/pppd"
 SERVERS = "/run/holdfast/ppp"
@@ -73,12 +73,14 @@ def _secret() -> Shape:
 
 
 class PPPoEInterface(Spec):
-    interface: str = required(reference("Interface"), "the Ethernet link to the provider")
+    interface: str = required(device_reference(), "the Ethernet link to the provider")
     ifname: str | None = optional(
         ifname(), "the kernel's name of the session's link; `ppp-NAME` where not given"
     )
     username: str = required(parsed(_parse_word, "text"), "as the provider gave it")
-    password: str | None = optional(_secret(), "better in a file of its own: `passwordFile`")
+    password: str | None = optional(
+        _secret(), "better in a file of its own: `passwordFile`", secret=True
+    )
     password_file: str | None = optional(
         text("path"),
         "a file that only its owner can read, with the password on its first line; relative to the"
@@ -113,6 +115,16 @@ class PPPoEInterface(Spec):
     )
 
 
+def ifname_of(resource: Resource) -> str:
+    spec: PPPoEInterface = resource.spec
+    return spec.ifname or f"ppp-{resource.name}"
+
+
+def session(resource: Resource, site: Site) -> tuple[str, Lease | Gone | None]:
+    ifname = ifname_of(resource)
+    return ifname, site.facts.sessions.get(ifname)
+
+
 def check(resource: Resource) -> Iterator[Fault]:
     spec: PPPoEInterface = resource.spec
     if spec.ifname is None:
@@ -139,11 +151,9 @@ def read(resource: Resource, folder: Folder) -> Content:
     spec: PPPoEInterface = resource.spec
     if spec.password_file is None:
         return Content(spec.password)
-    path = folder.find(spec.password_file)
-    secret = secret_file.read(path, ("passwordFile",), _parse_word)
-    if isinstance(secret, Fault):
-        return Content(None, faults=(secret,))
-    return Content(secret)
+    at = ("passwordFile",)
+    secret = secret_file.read(folder, spec.password_file, at, _parse_word, stand_in="unknown")
+    return Content(secret.value, faults=secret.faults)
 
 
 def options(resource: Resource, site: Site) -> str:
@@ -208,7 +218,7 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
         config=str(artifact.fields["sha256"]),
         folders=(site.under(_FOLDER),) if site.root else (),
     )
-    requires = (artifact.key, hook.key, Key("link", site.ifname(spec.interface)))
+    requires = (artifact.key, hook.key, link_key(site.ifname(spec.interface)))
     yield Intent(resource.id, service(unit), resource.place, requires=requires)
 
 
@@ -220,17 +230,21 @@ def _argv(path: str, site: Site) -> tuple[str, ...]:
     return (*moved, *program)
 
 
-KINDS = {
-    "PPPoEInterface": Kind(
-        "PPPoEInterface",
+KINDS = (
+    Kind(
         PPPoEInterface,
         "A PPPoE session, run by pppd. Its link comes and goes with the session: what needs it"
         " waits meanwhile. The password stands in a file that only root can read, and goes with"
         " the resource.",
-        ("link", "file", "service"),
+        (LINK.name, FILE.name, SERVICE.name),
         "interface: wan\nifname: ppp0\nusername: user@example.net\npasswordFile: secret\n",
         intents,
         check,
         read,
-    )
-}
+        alias_asks_managed=True,
+        link=Link(ifname_of, 1492),
+        brings_addresses=True,
+        lease=session,
+        leads_out="interface",
+    ),
+)

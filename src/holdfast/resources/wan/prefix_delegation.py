@@ -7,10 +7,21 @@ from ipaddress import IPv6Network
 
 from holdfast.engine.intent import BulkIntent, Waiting
 from holdfast.engine.kinds import route as routes
+from holdfast.engine.kinds.file import FILE
+from holdfast.engine.kinds.route import ROUTE
+from holdfast.engine.kinds.service import SERVICE
 from holdfast.resources.facts import GONE
 from holdfast.resources.resource import Fault, Kind, Resource
-from holdfast.resources.shape import Spec, choice, flag, integer, optional, reference, required
-from holdfast.resources.site import LINK_KINDS, Site
+from holdfast.resources.site import Site
+from holdfast.resources.spec.shape import (
+    Spec,
+    choice,
+    flag,
+    integer,
+    link_reference,
+    optional,
+    required,
+)
 from holdfast.resources.wan import dhcp_client
 
 NTT_PREFIX_LENGTH = 60
@@ -18,7 +29,7 @@ SUBNET_LENGTH = 64
 
 
 class IPv6PrefixDelegation(Spec):
-    interface: str = required(reference(*LINK_KINDS), "the link towards the server")
+    interface: str = required(link_reference(), "the link towards the server")
     client: str = dhcp_client.client()
     profile: str = optional(
         choice("default", "ntt-ngn-direct-hikari-denwa", "ntt-hgw-lan-pd"),
@@ -85,17 +96,21 @@ def _halves(prefix: IPv6Network) -> Iterator[IPv6Network]:
         yield from prefix.subnets()
 
 
-KINDS = {
-    "IPv6PrefixDelegation": Kind(
-        "IPv6PrefixDelegation",
+KINDS = (
+    Kind(
         IPv6PrefixDelegation,
         "A prefix for the networks behind the router, from a DHCP server. IPv6DelegatedAddress"
         " puts its subnets on links; what is not in use of it is unreachable instead of going in"
         " circles. When the prefix changes, everything made of it follows; while the client has"
         " not said anything (after a restart), everything stays.",
-        ("route", "file", "service"),
+        (ROUTE.name, FILE.name, SERVICE.name),
         "interface: wan\nprefixLength: 56\n",
         intents,
         check,
+        combiner="wan.dhcpcd",
+        cross_checks="wan.dhcp_client_checks",
+        needs_facts=True,
+        brings_addresses=True,
+        leads_out="interface",
     ),
-}
+)

@@ -1,1 +1,0 @@
-"""Events as readers get them: from the ledger, from a number on, and as they come."""

@@ -1,0 +1,129 @@
+"""The rounds of the loop: each leads to a pass, or to a word on why there was none."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from holdfast.agent.accepted_configuration import Refusal
+from holdfast.agent.configuration_in_force import ConfigurationInForce
+from holdfast.agent.full_pass import FullPass
+from holdfast.agent.ledger_outage import despite_ledger
+from holdfast.agent.pass_schedule import Reason
+from holdfast.agent.pass_timer import PassTimer
+from holdfast.agent.passes import Passes
+from holdfast.agent.reconciler import Done
+from holdfast.agent.services.pass_requests import PassRequest, PassRequests, WaitingRequest
+from holdfast.agent.status_publisher import StatusPublisher
+from holdfast.dataclass import dataclass, field
+from holdfast.errors import HoldfastError, Refused
+from holdfast.resources.router import Router
+from holdfast.runtime.confirm.trial import OtherInForce
+from holdfast.runtime.log import Level, Line, fault
+
+# What a command opened or ended a moment ago is looked at anew.
+_NEWS_S = 0.1
+
+
+class _Cause(StrEnum):
+    OTHER_IN_FORCE = "another configuration in force"
+
+
+@dataclass(slots=True)
+class Rounds:
+    """On the event loop."""
+
+    passes: Passes
+    in_force: ConfigurationInForce = field(init=False)
+    timer: PassTimer = field(init=False)
+    publisher: StatusPublisher = field(init=False)
+    waiting: WaitingRequest = field(default_factory=WaitingRequest)
+
+    def __post_init__(self) -> None:
+        self.in_force, self.timer = self.passes.in_force, self.passes.timer
+        self.publisher = self.passes.publisher
+
+    def ask(self, request: PassRequest) -> None:
+        """For a pass as soon as may be, by what the file says then."""
+        self.waiting.add(request)
+        self.in_force.reload.now("the command line")
+
+    async def next(self) -> Reason:
+        return await self.timer.next(self.in_force.read.next_change)
+
+    async def run(self, reason: Reason) -> None:
+        """Whatever goes wrong in it, there will be another one."""
+        requests, go_on = PassRequests(), self.passes.go_on_without_ledger
+        try:
+            narrow = not reason.full and not self.in_force.reload.due
+            if narrow and await despite_ledger(lambda: self.passes.narrow(reason), go_on):
+                return
+            requests = self.waiting.take()
+            self.timer.begin_full()
+            await despite_ledger(lambda: self._full(reason, requests), go_on)
+        except OtherInForce as news:
+            self._look_anew(reason, requests, news)
+        except HoldfastError as error:
+            requests.fail(error)
+            self.timer.failed(again=not isinstance(error, Refused))
+            trouble = f"the pass was not carried out: {error}"
+            self.publisher.publish_trouble(Line(trouble, Level.ERROR))
+        except Exception as error:
+            requests.fail(error)
+            self.timer.failed(again=True)
+            self.publisher.publish_trouble(fault("the pass failed", error))
+
+    def _look_anew(self, reason: Reason, requests: PassRequests, news: OtherInForce) -> None:
+        requests.fail(Refused(str(news)))
+        self.in_force.reload.mark()
+        self.timer.schedule.tell(_Cause.OTHER_IN_FORCE, _NEWS_S)
+        if _Cause.OTHER_IN_FORCE in reason.causes:  # it is no matter of a moment
+            self.publisher.publish_trouble(f"nothing is done meanwhile: {news}")
+
+    async def _full(self, reason: Reason, requests: PassRequests) -> None:
+        watches = self.passes.watches
+        if watches.watch is None:
+            reason.gathered.lost = True  # nobody listened until now
+            await watches.begin()
+        requests = await self._load(requests)
+        router, read = self.in_force.router, self.in_force.read
+        if router is None:
+            trouble = f"{self.in_force.reload.file} was never valid: nothing is done"
+            requests.fail(read.error or Refused(trouble))
+            self.publisher.publish(self.publisher.status, (*await watches.begin(), trouble))
+            return
+        done = await self.in_force.accepted.carry_out(
+            router,
+            lambda: self._pass_of_what_was_read(router, reason, requests),
+            lambda held, refusal: self._pass_of_what_is_held(held, refusal, reason, requests),
+            parts=lambda: read.same_startup(self.passes.held),
+            insists=bool(requests.questions),
+        )
+        if read.error is not None:
+            requests.fail(read.error)  # what they asked for is what the file says now
+        elif done is not None:
+            requests.settle(done)
+
+    async def _load(self, requests: PassRequests) -> PassRequests:
+        """Answers who is to be answered by this pass: who asks for a file that is still being read
+        waits for the next."""
+        read = await self.in_force.load(asked=bool(requests.questions))
+        self.passes.reconciler.unloaded = read.unloaded
+        if not read.unready:
+            return requests
+        self.waiting.put_back(requests)
+        return PassRequests()
+
+    async def _pass_of_what_was_read(
+        self, router: Router, reason: Reason, requests: PassRequests
+    ) -> Done:
+        self.passes.background.follow(self.in_force.read, self.in_force.accepted.router)
+        return await FullPass(self.passes, router, reason, requests).run()
+
+    async def _pass_of_what_is_held(
+        self, held: Router, refusal: Refusal, reason: Reason, requests: PassRequests
+    ) -> None:
+        """What was read is refused."""
+        requests.fail(refusal.error)
+        self.in_force.reload.later(self.in_force.read.delay())
+        self.passes.background.facts.want(self.in_force.router, held)
+        await FullPass(self.passes, held, reason, PassRequests(), refusal.why()).run()

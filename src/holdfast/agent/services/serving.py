@@ -1,0 +1,73 @@
+"""The API and the console beside the loop: without them, the router is kept as declared all the
+same."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+
+from holdfast.agent.background import keep_running
+from holdfast.agent.services.backend import Backend
+from holdfast.agent.services.base import Loop
+from holdfast.agent.web import view
+from holdfast.agent.web.console import Console
+from holdfast.api.inherited import Inherited
+from holdfast.errors import HoldfastError
+from holdfast.runtime.log import Level, Line
+from holdfast.runtime.unserved import Unserved
+
+_AGAIN_S = 5.0
+_API = "the API"
+
+
+@asynccontextmanager
+async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> AsyncIterator[None]:
+    """Answers while the body runs; what keeps it from that is told, and tried again."""
+    from holdfast.api.server import Server  # takes a while to import; tests of the loop do without
+
+    def failed(line: str) -> None:
+        say(Line(line, Level.ERROR))
+
+    backend = Backend(loop)
+    server = Server(backend, failed, inherited)
+    unserved = Unserved(loop.paths)
+
+    async def start() -> bool:
+        nonlocal server
+        try:
+            await server.start(loop.paths)
+        except (OSError, HoldfastError) as error:
+            await server.stop()
+            server = Server(backend, failed, inherited)
+            loop.tell_beside(_API, Line(f"the API is not served: {error}", Level.ERROR))
+            unserved.say()
+            return False
+        loop.tell_beside(_API, "")
+        unserved.close()
+        return True
+
+    async def again() -> None:
+        while not await start():
+            await asyncio.sleep(_AGAIN_S)
+
+    trying = None if await start() else asyncio.create_task(keep_running(again, say))
+    try:
+        yield
+    finally:
+        if trying is not None:
+            trying.cancel()
+        await server.stop()
+        backend.close()
+        unserved.close()
+
+
+def web(
+    loop: view.Loop, console: Console | None, say: Callable[[str], None]
+) -> AbstractAsyncContextManager[None]:
+    """The console and the metrics, on the address given, or nowhere."""
+    if console is None:
+        return nullcontext()
+    from holdfast.agent.web.server import web as served  # as above
+
+    return served(loop, console, say)

@@ -1,0 +1,283 @@
+"""What sources besides the startup file contribute, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from holdfast.config.part import Part
+from holdfast.dataclass import dataclass, field
+from holdfast.engine import document
+from holdfast.errors import HoldfastError
+from holdfast.render.style import Style
+from holdfast.resources import registry
+from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.source_name import plugin_of
+from holdfast.resources.spec.moments import format_moment
+from holdfast.runtime.plugins.redaction import redacted
+
+Members = Iterator[tuple[str, Any]]
+
+NO_CHANGES = "no dynamic config changes"
+_HEAD = ("SOURCE", "GEN", "STATUS", "RESOURCES", "DIRECTIVES", "ACTIONPLANS", "EXPIRES")
+
+
+class State(StrEnum):
+    ACTIVE = "Active"
+    REJECTED = "Rejected"  # it cannot be merged with the rest
+    EXPIRED = "Expired"
+    SUPERSEDED = "Superseded"  # by a newer generation of its source
+    REFUSED = "Refused"  # it was not taken in at all, and is not kept
+
+
+LOOKS = {
+    State.ACTIVE: "green",
+    State.REJECTED: "red",
+    State.EXPIRED: "dim",
+    State.SUPERSEDED: "dim",
+    State.REFUSED: "red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    source: str
+    state: State
+    part: Part | None  # as it counts: over when its policy says so; None where it was refused
+    reasons: tuple[str, ...] = ()  # why it, or a directive of it, has no effect
+
+    def entry(self) -> dict[str, Any]:
+        part = self.part
+        return {
+            "source": self.source,
+            "generation": None if part is None else part.generation,
+            "status": self.state.value,
+            "resources": 0 if part is None else len(part.resources),
+            "directives": 0 if part is None else len(part.directives),
+            "actionPlans": 0 if part is None else len(part.action_plans),
+            "expires": None
+            if part is None or part.expires is None
+            else format_moment(part.expires),
+            "reasons": list(self.reasons),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Every part there is, by source, the newest first."""
+
+    effective: Effective
+    all: tuple[PartStatus, ...]
+    called: Mapping[str, str] = field(default_factory=dict)  # by source
+
+    @property
+    def newest(self) -> Iterator[PartStatus]:
+        """What there is to say of each source now."""
+        return (one for one in self.all if one.state is not State.SUPERSEDED)
+
+    def of(self, wanted: str) -> tuple[PartStatus, ...]:
+        """wanted: a source, or one part of it by reference or by name; else those of sources that
+        are called so, by themselves or by the name their last part was handed in under."""
+        found = tuple(one for one in self.all if wanted == one.source or _is(one.part, wanted))
+        if not found:
+            found = tuple(one for one in self.all if wanted in self._names(one.source))
+        if not found:
+            known = ", ".join(dict.fromkeys(one.source for one in self.all))
+            there = f"there are parts of {known}" if known else "no source has handed in any"
+            raise HoldfastError(f"{wanted}: no such source or part; {there}")
+        return found
+
+    def listed(self, *, every: bool, source: str, status: str) -> tuple[PartStatus, ...]:
+        """every: older generations as well. source, status: only these; empty: all."""
+        return tuple(
+            one
+            for one in (self.all if every else self.newest)
+            if source in ("", one.source, *self._names(one.source))
+            and status.casefold() in ("", one.state.value.casefold())
+        )
+
+    def _names(self, source: str) -> tuple[str, ...]:
+        return source.partition("/")[2], self.called.get(source, source)
+
+
+def _is(part: Part | None, wanted: str) -> bool:
+    return part is not None and wanted in (part.ref, part.name)
+
+
+def parts(
+    effective: Effective,
+    stored: Iterable[Part],
+    refused: Mapping[str, str],
+    called: Mapping[str, str],
+) -> Parts:
+    """stored: all generations that are kept. refused: why the last one of a source was. called: by
+    what name the last one of a source was handed in."""
+    found = {one.ref: PartStatus(one.source, State.ACTIVE, one) for one in effective.active}
+    found |= {one.ref: PartStatus(one.source, State.EXPIRED, one) for one in effective.expired}
+    for rejected in effective.rejected:
+        part = rejected.part
+        found[part.ref] = PartStatus(part.source, State.REJECTED, part, rejected.told)
+    for ref, one in found.items():
+        ignored = tuple(str(each) for each in effective.ignored if each.part.ref == ref)
+        if ignored:
+            found[ref] = PartStatus(one.source, one.state, one.part, ignored)
+    for part in stored:
+        found.setdefault(part.ref, PartStatus(part.source, State.SUPERSEDED, part))
+    startup = effective.startup.resources
+    plugins = {one.id for one in registry.having(startup, lambda kind: kind.proposes_parts)}
+    ordered = [
+        PartStatus(name, State.REFUSED, None, (why,))
+        for name, why in refused.items()
+        # One that is declared no more will not run again, and so never be well again.
+        if not plugin_of(name) or name in plugins
+    ]
+    ordered += found.values()
+    return Parts(effective, tuple(sorted(ordered, key=_rank)), called)
+
+
+def _rank(one: PartStatus) -> tuple[str, bool, int]:
+    """What was refused is the latest news of its source."""
+    return one.source, one.part is not None, 0 if one.part is None else -one.part.generation
+
+
+def list_members(shown: Sequence[PartStatus]) -> Members:
+    yield "format_version", document.FORMAT_VERSION
+    yield "parts", (one.entry() for one in shown)
+
+
+def list_lines(shown: Sequence[PartStatus], style: Style, *, every: bool) -> Iterator[str]:
+    """every: they are all there are, and not those that were asked for."""
+    if not shown:
+        yield "no source has handed in any part" if every else "no part is like that"
+        return
+    rows = [_row(one) for one in shown]
+    widths = [max(len(row[column]) for row in (_HEAD, *rows)) for column in range(len(_HEAD))]
+    yield style(_columns(_HEAD, widths), "dim")
+    for one, row in zip(shown, rows, strict=True):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        padded[2] = style(padded[2], LOOKS[one.state])
+        yield "  ".join(padded).rstrip()
+        for reason in one.reasons:
+            yield style(f"    {reason}", "yellow")
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(padded).rstrip()
+
+
+def _row(one: PartStatus) -> tuple[str, ...]:
+    part = one.part
+    if part is None:
+        return one.source, "-", one.state.value, "-", "-", "-", "-"
+    return (
+        one.source,
+        str(part.generation),
+        one.state.value,
+        str(len(part.resources)),
+        str(len(part.directives)),
+        str(len(part.action_plans)),
+        "never" if part.expires is None else format_moment(part.expires),
+    )
+
+
+def describe_members(found: Sequence[PartStatus]) -> Members:
+    yield "format_version", document.FORMAT_VERSION
+    yield "parts", map(_described, found)
+
+
+def _described(one: PartStatus) -> dict[str, Any]:
+    part = one.part
+    if part is None:
+        return one.entry()
+    return one.entry() | {
+        "name": part.name,
+        "observed": format_moment(part.observed),
+        "digest": part.digest,
+        "resources": list(part.resources),
+        "directives": [
+            {
+                "op": each.op,
+                "target": {
+                    "apiVersion": each.target.api_version,
+                    "kind": each.target.kind,
+                    "name": each.target.name,
+                },
+                "reason": each.reason,
+            }
+            for each in part.directives
+        ],
+        "actionPlans": redacted(part.action_plans),
+    }
+
+
+def describe_lines(found: Sequence[PartStatus], style: Style) -> Iterator[str]:
+    for number, one in enumerate(found):
+        if number:
+            yield ""
+        yield from _described_lines(one, style)
+
+
+def _described_lines(one: PartStatus, style: Style) -> Iterator[str]:
+    part = one.part
+    state = style(one.state.value, LOOKS[one.state])
+    yield f"{style(part.ref if part else one.source, 'bold')}: {state}"
+    for reason in one.reasons:
+        yield f"  {style('reason'.ljust(10), 'dim')}  {reason}"
+    if part is None:
+        return
+    ends = "never, until it is withdrawn" if part.expires is None else format_moment(part.expires)
+    said = [("observed", format_moment(part.observed)), ("expires", ends), ("digest", part.digest)]
+    said += [("resource", _resource_name(raw)) for raw in part.resources]
+    for each in part.directives:
+        why = f" ({each.reason})" if each.reason else ""
+        said.append((each.op, f"{each.target}{why}"))
+    said += [("action plan", str(raw.get("name", "?"))) for raw in part.action_plans]
+    for label, text in said:
+        yield f"  {style(label.ljust(10), 'dim')}  {text}"
+
+
+def _resource_name(raw: Mapping[str, Any]) -> str:
+    metadata = raw.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    text = f"{raw.get('kind')}/{name}"
+    return text if text.isprintable() else repr(text)
+
+
+def diff_members(effective: Effective) -> Members:
+    yield "format_version", document.FORMAT_VERSION
+    yield (
+        "added",
+        (
+            {"resource": one.id, "source": source, "generation": int(generation)}
+            for one in effective.added
+            for source, _, generation in [one.part.partition("#")]
+        ),
+    )
+    yield (
+        "suppressed",
+        (
+            {
+                "resource": one.resource.id,
+                "place": one.resource.place,
+                "maskedBy": list(one.masked_by),
+                "maskedUntil": None if one.until is None else format_moment(one.until),
+                "reason": one.reason,
+            }
+            for one in effective.suppressed
+        ),
+    )
+    yield "findings", effective.findings
+
+
+def diff_lines(effective: Effective, style: Style) -> Iterator[str]:
+    for added in effective.added:
+        source, _, generation = added.part.partition("#")
+        yield style(f"+ {added.id} source={source} generation={generation}", "green")
+    for one in effective.suppressed:
+        until = "withdrawn" if one.until is None else format_moment(one.until)
+        said = f"- {one.resource.id} maskedBy={','.join(one.masked_by)} maskedUntil={until}"
+        yield style(f"{said} reason={one.reason}" if one.reason else said, "red")
+    if not effective.added and not effective.suppressed:
+        yield NO_CHANGES

@@ -1,0 +1,1 @@
+"""`holdfast explain`: what somebody means, and all that is known of it."""

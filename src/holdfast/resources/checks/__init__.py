@@ -1,0 +1,1 @@
+"""Resources against each other."""

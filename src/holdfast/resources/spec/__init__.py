@@ -1,0 +1,1 @@
+"""How a spec is declared, read and described."""

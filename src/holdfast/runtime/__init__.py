@@ -1,0 +1,1 @@
+"""What commands and the daemon both do."""
