@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from holdfast.resources.facts import Verdict
 from holdfast.resources.resource import Resource
 from holdfast.resources.uplinks.health_check import HealthCheck
 from holdfast.resources.uplinks.health_target import Target
+from holdfast.runtime.unfinished_files import QUIET_S
 from tests.namespace import Namespace
 from tests.safety.router_scene import document
 
@@ -68,6 +72,11 @@ def run(
     asyncio.run(asyncio.wait_for(Agent(Paths(root), file, said.append, interval=0.02).run(), 30))
     assert rounds == ROUNDS
     return said
+
+
+def apply(root: Path, file: Path) -> None:
+    command = ["--root", str(root), "apply", str(file), "--yes"]
+    subprocess.run([sys.executable, "-m", "holdfast", *command], check=True, capture_output=True)
 
 
 def test_exception_in_a_pass(
@@ -123,6 +132,36 @@ def _read_alone(monkeypatch: pytest.MonkeyPatch, told: Callable[[], None]) -> No
         return real(*arguments, **options)
 
     monkeypatch.setattr(Configuration, "read", counted)
+
+
+def test_file_that_is_old_enough_when_its_refusal_is_settled(
+    file: Path, root: Path, netns: Namespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that starts refuses what was written just now, and takes so long to find what stays
+    in force that the file is old enough by then. It reads the file again all the same."""
+    kept = file.read_text()
+    route = "{destination: 10.9.0.0/24, gateway: 192.0.2.254, interface: wan}"
+    file.write_text(document({**ROUTER, "IPv4Route/gone": route}))
+    apply(root, file)
+    file.write_text(kept)
+    time.sleep(QUIET_S)  # long enough to be read, and too short for something to be deleted
+    last_good = Configuration.last_good
+    said: list[str] = []
+
+    def slow(configuration: Configuration) -> Any:
+        while configuration.read(again=False).delay() > 0:
+            time.sleep(0.1)
+        return last_good(configuration)
+
+    def say(line: str) -> None:
+        said.append(line)
+        if line.startswith("deleted route 10.9.0.0/24"):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(Configuration, "last_good", slow)
+    asyncio.run(asyncio.wait_for(Agent(Paths(root), file, say).run(), 30))
+    assert [line for line in said if "was written a moment ago" in line], said
+    assert "10.9.0.0/24" not in netns.ip("route show")
 
 
 @pytest.mark.usefixtures("files_are_whole")

@@ -91,10 +91,18 @@ class Rounds:
             requests.fail(read.error or Refused(trouble))
             self.publisher.publish(self.publisher.status, (*await watches.begin(), trouble))
             return
+        # Told before the pass: one that was refused for the age of a file may end when the file is
+        # old enough, and nothing else would have it read again.
+        again_in = read.delay()
+
+        async def fall_back(held: Router, refusal: Refusal) -> None:
+            self.in_force.reload.later(again_in)
+            await self._pass_of_what_is_held(held, refusal, reason, requests)
+
         done = await self.in_force.accepted.carry_out(
             router,
             lambda: self._pass_of_what_was_read(router, reason, requests),
-            lambda held, refusal: self._pass_of_what_is_held(held, refusal, reason, requests),
+            fall_back,
             parts=lambda: read.same_startup(self.passes.held),
             insists=bool(requests.questions),
         )
@@ -124,6 +132,5 @@ class Rounds:
     ) -> None:
         """What was read is refused."""
         requests.fail(refusal.error)
-        self.in_force.reload.later(self.in_force.read.delay())
         self.passes.background.facts.want(self.in_force.router, held)
         await FullPass(self.passes, held, reason, PassRequests(), refusal.why()).run()
