@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
+from holdfast.agent.route_changes import RouteChanges
 from holdfast.agent.watch.hint import Hint
-from holdfast.engine import narrow
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds import route
+from holdfast.engine.partial_pass import FullPassNeeded, context_after
 from holdfast.engine.plan import Operation
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report, scope
@@ -51,6 +51,7 @@ class RouteScene:
     ledger: Ledger
     known: RouteChanges = field(default_factory=RouteChanges)
     dumps: list[str] = field(default_factory=list)
+    doubt: str = ""  # why the last pass over a few was none
     _hints: list[Hint] = field(default_factory=list)
 
     @property
@@ -60,22 +61,23 @@ class RouteScene:
     def full(self, desired: Desired) -> Report:
         report = Pass(desired, self.host, self.ledger, self.policy).run(lambda _plan: None)
         seen = self.host.observe(scope(desired, self.ledger.claims(), self.ledger.tables()))
-        ground = narrow.ground(desired, report.after, seen.sightings)
-        self.known.remember(ground, self.policy, TAG)
+        context = context_after(desired, report.after, seen.sightings)
+        self.known.remember(context, self.policy, TAG)
         return report
 
     def few(self, desired: Desired) -> Report | None:
         """None: it says that a full pass is needed. Whatever is said, nothing is dumped."""
         hints, self._hints = self._hints, []
         self.dumps.clear()
-        began = self.known.begin(desired, self.policy, TAG, hints, self.host, self.ledger)
-        if began is None:
-            return None
+        self.doubt = ""
         try:
+            began = self.known.begin(desired, self.policy, TAG, hints, self.host, self.ledger)
             report = Pass(began.desired, began, began, self.policy).run(began.approve)
-        except FullPassNeeded:
+        except FullPassNeeded as why:
+            self.doubt = str(why)
             return None
         report = began.settled(report)
+        self.doubt = began.problem
         return None if began.problem else report
 
     def left(self, desired: Desired) -> tuple[Operation, ...]:

@@ -70,7 +70,7 @@ def test_told_while_a_pass_runs_leads_to_another() -> None:
     asyncio.run(told())
 
 
-def test_a_hint_leads_to_a_narrow_pass_and_a_full_one_still_comes() -> None:
+def test_a_hint_leads_to_a_partial_pass_and_a_full_one_still_comes() -> None:
     async def told() -> None:
         wakeups = PassSchedule()
         wakeups.tell("links", 0.1)

@@ -187,7 +187,7 @@ def test_a_route_that_another_program_took_is_left_to_a_full_pass(scene: RouteSc
     scene.full(wanted)
     scene.ip("route replace 10.0.7.0/24 via 192.0.2.9 proto static")
     assert scene.few(wanted) is None
-    assert "another program" in scene.known.doubt
+    assert "another program" in scene.doubt
     assert len(scene.full(wanted).after.conflicts) == 1
     # The rest can still be changed without a look at everything.
     more = declared(*MANY, "198.51.100.0/24 dev wan")
@@ -211,7 +211,7 @@ def test_a_foreign_route_in_the_place_of_one_that_went_is_seen(scene: RouteScene
     scene.ip("route del 10.0.7.0/24 via 192.0.2.2")
     scene.netns.ip("route add 10.0.7.0/24 via 192.0.2.9 proto static")
     assert scene.few(wanted) is None
-    assert "another program" in scene.known.doubt
+    assert "another program" in scene.doubt
 
 
 def test_a_foreign_route_in_the_way_is_met_and_left_alone(scene: RouteScene) -> None:
@@ -219,7 +219,7 @@ def test_a_foreign_route_in_the_way_is_met_and_left_alone(scene: RouteScene) -> 
     scene.netns.ip("route add 198.51.100.0/24 via 192.0.2.9 proto static")
     wanted = declared(*MANY, "198.51.100.0/24 via 192.0.2.2 dev wan")
     assert scene.few(wanted) is None
-    assert scene.known.doubt
+    assert scene.doubt
     (seen,) = scene.netns.ip_json("route show 198.51.100.0/24")
     assert seen["gateway"] == "192.0.2.9"
     assert len(scene.full(wanted).after.conflicts) == 1
@@ -237,7 +237,7 @@ def test_a_route_over_a_link_that_nobody_looked_at_waits(scene: RouteScene) -> N
     wanted = declared(*MANY, "198.51.100.0/24 dev other")
     needing = replace(wanted.intents[-1], requires=(Key("link", "other"),))
     assert scene.few(Desired((*wanted.intents[:-1], needing))) is None
-    assert "waits for link other" in scene.known.doubt
+    assert "waits for link other" in scene.doubt
 
 
 def test_a_route_with_a_claim_is_left_to_a_full_pass(scene: RouteScene) -> None:
@@ -258,14 +258,14 @@ def test_a_route_with_a_claim_is_left_to_a_full_pass(scene: RouteScene) -> None:
     scene.ledger.write_claims([claim])
     scene.ip("route del 10.0.7.0/24 via 192.0.2.2")
     assert scene.few(wanted) is None
-    assert "claim" in scene.known.doubt
+    assert "claim" in scene.doubt
 
 
 def test_too_many_are_left_to_a_full_pass(scene: RouteScene) -> None:
     scene.full(declared(*MANY))
     more = [f"10.{n >> 8 | 8}.{n & 255}.0/24 via 192.0.2.2 dev wan" for n in range(1100)]
     assert scene.few(declared(*MANY, *more)) is None
-    assert scene.known.doubt == "many routes changed"
+    assert scene.doubt == "many routes changed"
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -12,7 +12,7 @@ from holdfast.agent.pending_hints import PendingHints
 from holdfast.agent.reconciler import Done, Reconciler
 from holdfast.agent.watch.hint import Hint
 from holdfast.engine.intent import Desired
-from holdfast.engine.narrow import Touched
+from holdfast.engine.partial_pass import Touched
 from holdfast.engine.plan import Plan
 from holdfast.errors import Refused
 from holdfast.host.facts.read import read_facts
@@ -65,12 +65,12 @@ class Scene:
         return self.reconciler.full(router, self.compiled(router), self._gathered())
 
     def routes(self, router: Router, refusal: str = "") -> Done | None:
-        return self.reconciler.routes(
-            router, self.compiled(router), self._gathered(), guard=lambda _plan: refusal
+        return self.reconciler.partial(
+            self._gathered(), router, self.compiled(router), guard=lambda _plan: refusal
         )
 
-    def narrow(self) -> Done | None:
-        return self.reconciler.narrow(self._gathered())
+    def partial(self) -> Done | None:
+        return self.reconciler.partial(self._gathered())
 
     def ip(self, command: str) -> None:
         with RouteListener() as listener:
@@ -105,7 +105,7 @@ def test_an_edit_is_recorded_as_any_pass_is(scene: Scene) -> None:
     router = scene.load([*LINES, "198.51.100.0/24"])
     done = scene.routes(router)
     assert done is not None
-    assert done.narrow
+    assert done.partial
     assert done.generation == first.generation + 1
     assert done.report.converged
     assert "198.51.100.0/24" in scene.there()
@@ -162,9 +162,9 @@ def test_drift_is_repaired_and_told(scene: Scene) -> None:
     scene.full(scene.load(LINES))
     before = scene.there()
     scene.ip("route del 10.0.7.0/24")
-    done = scene.narrow()
+    done = scene.partial()
     assert done is not None
-    assert done.narrow
+    assert done.partial
     assert [event.kind for event in done.events] == ["repaired"]
     assert scene.there() == before
 
@@ -182,7 +182,7 @@ def test_a_route_that_is_fought_over_is_left_and_looked_at_again(
     while not left and now < 1100:
         now += 0.1
         scene.ip("route del 10.0.7.0/24")
-        done = scene.narrow()
+        done = scene.partial()
         assert done is not None
         kinds += [event.kind for event in done.events]
         left = [op.count for op in done.report.after.changes]
@@ -191,7 +191,7 @@ def test_a_route_that_is_fought_over_is_left_and_looked_at_again(
     assert scene.there() == there - {"10.0.7.0/24"}
     # Others are repaired meanwhile.
     scene.ip("route del 10.0.8.0/24")
-    done = scene.narrow()
+    done = scene.partial()
     assert done is not None
     assert [op.count for op in done.report.after.changes] == [1]
     assert scene.there() == there - {"10.0.7.0/24"}
@@ -199,7 +199,7 @@ def test_a_route_that_is_fought_over_is_left_and_looked_at_again(
     now += 3600
     gathered = PendingHints()
     gathered.touch(Touched(), scene.reconciler.patience.overdue_routes(now), now)
-    done = scene.reconciler.narrow(gathered)
+    done = scene.reconciler.partial(gathered)
     assert done is not None
     assert done.report.after.changes == ()
     assert scene.there() == there
@@ -222,7 +222,7 @@ def test_a_route_that_cannot_be_made_is_tried_again_alone(
         now += 100
         gathered = PendingHints(overdue=now)
         gathered.touch(Touched(), scene.reconciler.patience.overdue_routes(now), now)
-        done = scene.reconciler.narrow(gathered)
+        done = scene.reconciler.partial(gathered)
         assert done is not None
         assert not done.untried
         assert not done.report.after.unknown
@@ -234,7 +234,7 @@ def test_a_route_that_cannot_be_made_is_tried_again_alone(
         assert done.events == ()
         # One that was deleted is repaired as ever.
         scene.ip("route del 10.0.7.0/24")
-        done_meanwhile = scene.narrow()
+        done_meanwhile = scene.partial()
         assert done_meanwhile is not None
         assert [event.kind for event in done_meanwhile.events] == ["repaired"]
     scene.netns.ip("addr add 203.0.113.2/24 dev wan")
@@ -258,7 +258,7 @@ def test_a_route_that_waits_for_its_link_is_in_nobodys_way(
     with monkeypatch.context() as patch:
         patch.setattr(Reconciler, "full", lambda *_arguments, **_options: pytest.fail("full"))
         scene.ip("route del 10.0.7.0/24")
-        done = scene.narrow()
+        done = scene.partial()
         assert done is not None
         assert [event.kind for event in done.events] == ["repaired"]
         assert done.report.after.pending == (held,)
@@ -287,7 +287,7 @@ def test_what_other_kinds_lack_is_not_forgotten_over_routes(scene: Scene) -> Non
     def over_rules() -> Done:
         gathered = PendingHints()
         gathered.add(Hint("rule"), now)
-        done = scene.reconciler.narrow(gathered)
+        done = scene.reconciler.partial(gathered)
         assert done is not None
         return done
 
@@ -298,7 +298,7 @@ def test_what_other_kinds_lack_is_not_forgotten_over_routes(scene: Scene) -> Non
         done = over_rules()
     for _ in range(2):
         scene.ip("route del 10.0.7.0/24")
-        done = scene.narrow() or pytest.fail("a look at single routes will do")
+        done = scene.partial() or pytest.fail("a look at single routes will do")
         assert [op.kind for op in done.report.after.changes] == ["rule"]
         assert not done.report.converged
         assert [event.kind for event in done.events] == ["repaired"]
@@ -356,7 +356,7 @@ def test_a_plan_is_made_for_what_was_asked_about(scene: Scene) -> None:
         return ""
 
     router = scene.load(LINES[1:])
-    scene.reconciler.routes(router, scene.compiled(router), PendingHints(), guard=guard)
+    scene.reconciler.partial(PendingHints(), router, scene.compiled(router), guard=guard)
     (plan,) = seen
     assert [op.verb.value for op in plan.changes] == ["delete"]
     assert sum(op.count for op in plan.operations if op.verb.value == "keep") == 99

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine import bulk_changes, narrow
+from holdfast.engine import bulk_changes
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.intent import BulkIntent, Desired, Intent
 from holdfast.engine.kinds import route
 from holdfast.engine.kinds.route import ROUTE, Nexthop
 from holdfast.engine.observed import Observed
+from holdfast.engine.partial_pass import FullPassNeeded, context_after
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
@@ -54,7 +55,7 @@ def _with_routes(wanted: Desired, other: Desired) -> Desired:
     return Desired((*rest, *bulk_changes.bulk_intents(other)))
 
 
-def _narrow(base: bulk_changes.Settled, wanted: Desired, host: MemoryHost) -> Plan | None:
+def _partial(base: bulk_changes.Settled, wanted: Desired, host: MemoryHost) -> Plan | None:
     """As a caller does it: what is there is known from the last pass alone."""
     touched = base.changed(wanted)
     if bulk_changes.meet(touched, base.unsettled):
@@ -64,16 +65,18 @@ def _narrow(base: bulk_changes.Settled, wanted: Desired, host: MemoryHost) -> Pl
     links = frozenset(key.name for key in host.objects if key.kind == "link")
     observed = Observed(bulk={"route": MemoryRoutes(own, links=links)}, standing=base.standing)
     few = Desired(tuple(bulk_changes.intents_at(wanted, touched)), wanted.waiting)
-    made = bulk_changes.planned(base, wanted, plan(few, observed, {}, POLICY), POLICY)
-    return None if isinstance(made, str) else made
+    try:
+        return bulk_changes.planned(base, wanted, plan(few, observed, {}, POLICY), POLICY)
+    except FullPassNeeded:
+        return None
 
 
-def _settle(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> bulk_changes.Settled | str:
+def _settle(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> bulk_changes.Settled:
     numbers = itertools.count(1000)
     work = Pass(wanted, host, ledger, FREE, nonce=lambda: str(next(numbers)))
     report = work.run(lambda _: None)
     seen = host.observe(scope(wanted, ledger.claims()))
-    standing = narrow.ground(wanted, report.after, seen.sightings).standing
+    standing = context_after(wanted, report.after, seen.sightings).standing
     return bulk_changes.settled(ROUTE, TAG, wanted, report.after, standing)
 
 
@@ -84,11 +87,12 @@ def test_a_few_are_planned_as_all_of_them_are(
     first: Desired, second: Desired, host: MemoryHost
 ) -> None:
     ledger = MemoryLedger()
-    base = _settle(first, host, ledger)
-    if isinstance(base, str):
+    try:
+        base = _settle(first, host, ledger)
+    except FullPassNeeded:
         return
     wanted = _with_routes(first, second)
-    few = _narrow(base, wanted, host)
+    few = _partial(base, wanted, host)
     if few is None:
         return
     claims = ledger.claims()
@@ -154,16 +158,14 @@ def _host() -> MemoryHost:
 
 
 def _base(wanted: Desired, host: MemoryHost) -> bulk_changes.Settled:
-    base = _settle(wanted, host, MemoryLedger())
-    assert isinstance(base, bulk_changes.Settled)
-    return base
+    return _settle(wanted, host, MemoryLedger())
 
 
 def test_one_more_route_is_one_create() -> None:
     host, keys = _host(), _many()
     base = _base(_declared(("RouteList/a", route.batch(GATEWAY, keys))), host)
     wanted = _declared(("RouteList/a", route.batch(GATEWAY, [*keys, pack_prefix("10.1.0.0/24")])))
-    made = _narrow(base, wanted, host)
+    made = _partial(base, wanted, host)
     assert made is not None
     (change,) = made.changes
     assert (change.verb, change.count, change.owners) == (Verb.CREATE, 1, ("RouteList/a",))
@@ -178,7 +180,7 @@ def test_another_gateway_is_an_update() -> None:
         ("RouteList/a", route.batch(GATEWAY, keys[1:])),
         ("RouteList/a", route.batch(OTHER, keys[:1])),
     )
-    made = _narrow(base, wanted, host)
+    made = _partial(base, wanted, host)
     assert made is not None
     (change,) = made.changes
     assert (change.verb, change.count) == (Verb.UPDATE, 1)
@@ -191,7 +193,7 @@ def test_a_route_that_another_still_declares_stays() -> None:
     list_a, list_b = route.batch(GATEWAY, keys), route.batch(GATEWAY, keys[:2])
     base = _base(_declared(("RouteList/a", list_a), ("RouteList/b", list_b)), host)
     wanted = _declared(("RouteList/a", route.batch(GATEWAY, keys[1:])), ("RouteList/b", list_b))
-    made = _narrow(base, wanted, host)
+    made = _partial(base, wanted, host)
     assert made is not None
     assert made.changes == ()
 
@@ -199,10 +201,10 @@ def test_a_route_that_another_still_declares_stays() -> None:
 def test_the_guard_counts_all_that_is_owned() -> None:
     host, keys = _host(), _many()
     base = _base(_declared(("RouteList/a", route.batch(GATEWAY, keys))), host)
-    few = _narrow(base, _declared(("RouteList/a", route.batch(GATEWAY, keys[20:]))), host)
+    few = _partial(base, _declared(("RouteList/a", route.batch(GATEWAY, keys[20:]))), host)
     assert few is not None
     assert few.refusal == ""
-    many = _narrow(base, _declared(("RouteList/a", route.batch(GATEWAY, keys[150:]))), host)
+    many = _partial(base, _declared(("RouteList/a", route.batch(GATEWAY, keys[150:]))), host)
     assert many is not None
     assert "150 of 200 owned artifacts" in many.refusal
 
@@ -213,9 +215,9 @@ def test_what_others_hold_is_not_built_upon() -> None:
     base = _base(_declared(("RouteList/a", route.batch(GATEWAY, keys))), host)
     assert base.unsettled == {route.scope(GATEWAY): {keys[7]}}
     without = [key for key in keys if key != keys[7]]
-    assert _narrow(base, _declared(("RouteList/a", route.batch(GATEWAY, without))), host) is None
+    assert _partial(base, _declared(("RouteList/a", route.batch(GATEWAY, without))), host) is None
     more = [*keys, pack_prefix("10.1.0.0/24")]
-    made = _narrow(base, _declared(("RouteList/a", route.batch(GATEWAY, more))), host)
+    made = _partial(base, _declared(("RouteList/a", route.batch(GATEWAY, more))), host)
     assert made is not None
     assert [change.count for change in made.changes] == [1]
     assert made.conflicts == base.plan.conflicts != ()
@@ -226,7 +228,6 @@ def test_what_is_still_to_be_done_is_known_to_be_unsettled() -> None:
     wanted = _declared(("RouteList/a", route.batch(GATEWAY, keys)))
     made = Pass(wanted, _host(), MemoryLedger(), POLICY).plan()
     base = bulk_changes.settled(ROUTE, TAG, wanted, made, frozenset())
-    assert isinstance(base, bulk_changes.Settled)
     assert base.unsettled == {route.scope(GATEWAY): set(keys)}
     assert base.batches == ()
 
@@ -236,7 +237,8 @@ def test_what_could_not_be_observed_is_no_ground() -> None:
     host = _host()
     host.unknown = {"route": "the kernel did not answer"}
     made = Pass(wanted, host, MemoryLedger(), POLICY).plan()
-    assert isinstance(bulk_changes.settled(ROUTE, TAG, wanted, made, frozenset()), str)
+    with pytest.raises(FullPassNeeded, match="route could not be observed"):
+        bulk_changes.settled(ROUTE, TAG, wanted, made, frozenset())
 
 
 def test_what_waits_stays_to_be_done() -> None:
@@ -270,7 +272,7 @@ def test_a_route_over_a_link_that_was_not_seen_waits_for_a_full_pass() -> None:
         "a:3",
         (Key("link", LINKS[1]),),
     )
-    assert _narrow(base, replace(wanted, intents=(*wanted.intents, new)), host) is None
+    assert _partial(base, replace(wanted, intents=(*wanted.intents, new)), host) is None
 
 
 def test_what_else_is_declared_otherwise_is_named() -> None:

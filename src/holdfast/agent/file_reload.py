@@ -27,11 +27,12 @@ class FileReload:
 
     def take(self) -> bool:
         """Whether it is to be read by the pass that begins."""
-        if self.due:
+        left = self._at - asyncio.get_running_loop().time()
+        if left <= 0:
             self._at = math.inf
             return True
         # This pass took the wakeup for it along.
-        self.later(self._at - asyncio.get_running_loop().time())
+        self.later(left)
         return False
 
     def now(self, cause: str) -> None:

@@ -85,7 +85,7 @@ class FullPass:
 
     def _look_at_routes(self) -> Done | None:
         reconciler, hints = self.passes.reconciler, self.reason.gathered
-        return reconciler.routes(self.router, self._desired, hints, guard=self._guard())
+        return reconciler.partial(hints, self.router, self._desired, guard=self._guard())
 
     def _look_at_everything(self) -> Done:
         requests = self.requests

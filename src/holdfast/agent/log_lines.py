@@ -51,7 +51,7 @@ def of_pass(done: Done, causes: Sequence[str], seconds: float) -> LogLine:
     said = (*failed, *(event for event in done.events if event.kind in _SAID))
     happened: list[str] = [line(event) for event in done.events if event not in said]
     applied = journal.applied(done.report)
-    if applied and (happened or failed or not done.narrow):
+    if applied and (happened or failed or not done.partial):
         counts = ", ".join(f"{applied[verb]} {verb.past}" for verb in Verb if verb in applied)
         outcome = journal.outcome(done.report)
         happened.append(

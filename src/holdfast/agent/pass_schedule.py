@@ -10,12 +10,12 @@ from holdfast.agent.pending_hints import PendingHints
 from holdfast.agent.watch.hint import FACT, Hint
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.kinds.address import ADDRESS
-from holdfast.engine.narrow import ALONE, Touched
+from holdfast.engine.partial_pass import ALONE, Touched
 
 # One change outside brings several hints; a pass waits this long for the rest of them.
 DEBOUNCE_S = 0.01
 # The kernel tells of one change at once, and somebody may miss what is gone.
-_NARROW_S = 0.0015
+_PARTIAL_S = 0.0015
 # What passes that others give cause for may take of a core in the long run, and at once.
 _SHARE, _AT_ONCE_S = 0.2, 0.5
 # However much one of them took, the next has to wait for five seconds at most.
@@ -41,7 +41,7 @@ class PassSchedule:
     _of_others: set[str] = field(default_factory=set)  # causes that may come without end
     _due: float = math.inf  # a full pass
     _gathered: PendingHints = field(default_factory=PendingHints)
-    _narrow_due: float = math.inf
+    _partial_due: float = math.inf
     _told: asyncio.Event = field(default_factory=asyncio.Event)
     _budget: float = _AT_ONCE_S
     _counted: float = -math.inf  # when the budget was last looked at
@@ -74,7 +74,7 @@ class PassSchedule:
                 self.tell_of_many("addresses")
 
     def hint(self, hint: Hint) -> None:
-        """There is to be a narrow pass over this, or a full one that is due before."""
+        """There is to be a partial pass over this, or a full one that is due before."""
         now = _now()
         self._gathered.add(hint, now)
         self._soon(now)
@@ -94,15 +94,15 @@ class PassSchedule:
             self._wait()
             self._budget = max(self._budget - seconds, -_DEBT_S)
 
-    async def next(self, latest: float, narrow_latest: float = math.inf) -> Reason:
+    async def next(self, latest: float, partial_latest: float = math.inf) -> Reason:
         """Waits until there is to be a pass, which by the clock of the loop is a full one at
-        `latest`, and one over nothing at `narrow_latest`."""
-        while (left := min(self._due, self._narrow_due, latest, narrow_latest) - _now()) > 0:
+        `latest`, and one over nothing at `partial_latest`."""
+        while (left := min(self._due, self._partial_due, latest, partial_latest) - _now()) > 0:
             self._told.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._told.wait()
-        gathered, self._gathered, self._narrow_due = self._gathered, PendingHints(), math.inf
+        gathered, self._gathered, self._partial_due = self._gathered, PendingHints(), math.inf
         gathered.meanwhile = self._gathered
         if _now() < min(self._due, latest):
             return Reason(tuple(sorted(gathered.all_kinds)) or (AGAIN,), False, gathered, True)
@@ -114,7 +114,7 @@ class PassSchedule:
         return Reason(causes, True, gathered, of_others)
 
     def _soon(self, now: float) -> None:
-        self._narrow_due = min(self._narrow_due, now + max(_NARROW_S, self._wait()))
+        self._partial_due = min(self._partial_due, now + max(_PARTIAL_S, self._wait()))
         self._told.set()
 
     def _wait(self) -> float:

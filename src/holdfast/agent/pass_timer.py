@@ -38,7 +38,7 @@ class PassTimer:
 
     def full_done(self, reason: Reason, done: Done) -> None:
         self.schedule.spent(reason, done.cpu)
-        if not done.narrow:
+        if not done.partial:
             self._full_due = _now() + max(self.interval, done.cpu / _SHARE)
         self._full_at = self._full_due
         if done.untried:

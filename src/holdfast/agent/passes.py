@@ -1,4 +1,4 @@
-"""What passes are made with, what a narrow one is, and what is published after each."""
+"""What passes are made with, what a partial one is, and what is published after each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Passes:
     publisher: StatusPublisher
     lockouts: Lockouts = field(default_factory=Lockouts)
 
-    async def narrow(self, reason: Reason) -> bool:
+    async def partial(self, reason: Reason) -> bool:
         """Over what was touched; False where that will not do."""
         hints = reason.gathered
         due = self.timer.add_overdue(hints)
@@ -46,7 +46,7 @@ class Passes:
         parts = [hints] if due else hints.parts()
         for part in parts if hints else ():
             started = time.monotonic()
-            done = await self.thread.work(self.reconciler.narrow, part)
+            done = await self.thread.work(self.reconciler.partial, part)
             router = self.in_force.accepted.router
             if done is None or router is None:
                 return False

@@ -7,10 +7,9 @@ from collections.abc import Hashable, Iterable
 
 from holdfast.agent.watch.hint import Hint, Writer
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import narrow
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import ROUTE
-from holdfast.engine.narrow import Touched
+from holdfast.engine.partial_pass import Touched, touch
 
 # More routes than this are not told apart any more: to look at all of them is cheaper.
 _MOST_ROUTES = 20_000
@@ -74,7 +73,7 @@ class PendingHints:
     @property
     def touched(self) -> Touched:
         """Without single routes: those are told by their hints."""
-        return narrow.touch(self.keys.keys(), self.kinds)
+        return touch(self.keys.keys(), self.kinds)
 
     @property
     def all_kinds(self) -> frozenset[str]:

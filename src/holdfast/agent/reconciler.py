@@ -14,15 +14,21 @@ from contextlib import AbstractContextManager, suppress
 from holdfast.agent.drift import Before, Drift, fight_event
 from holdfast.agent.pending_hints import PendingHints
 from holdfast.agent.retry_policy import RetryPolicy
-from holdfast.agent.route_changes import FullPassNeeded, RouteChanges
+from holdfast.agent.route_changes import RouteChanges
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import event_kinds, narrow
+from holdfast.engine import event_kinds
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import ROUTE
-from holdfast.engine.narrow import NarrowClaims, NarrowHost, PassContext, Touched
+from holdfast.engine.partial_pass import (
+    FullPassNeeded,
+    PartialPass,
+    PassContext,
+    Touched,
+    context_after,
+)
 from holdfast.engine.plan import Operation, Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Claims, Host, Pass, Report
@@ -51,15 +57,11 @@ class Done:
     report: Report  # `after` is what is left to do of everything
     generation: int
     events: tuple[Event, ...]
-    narrow: bool
+    partial: bool  # not everything was looked at
     untried: bool  # something is left to do that does not wait for its time
     claims: Mapping[Key, Claim]
     cpu: float  # seconds of it that were work
     unwritten: str = ""  # why the ledger is not kept for good, and where it is instead
-
-
-class _LookAtAll(Exception):  # noqa: N818 (no error)
-    """A narrow pass will not do."""
 
 
 @dataclass(slots=True)
@@ -76,14 +78,14 @@ class Reconciler:
     _host: LinuxHost | None = None
     _tags: tuple[int, frozenset[int]] = (0, frozenset())  # in use, and of before
     _hold: Hold = field(default_factory=Hold)
-    _ground: PassContext | None = None
+    _context: PassContext | None = None
     _before: Before | None = None
     _stirred: frozenset[str] = frozenset()  # kinds that somebody was at since the last full pass
     _router: Router | None = None
     _generation: int = 0
     _recorded: tuple[int, str] = (0, "")  # generation and outcome
     _in_force: InForce = field(default_factory=InForce)
-    _few: RouteChanges = field(default_factory=RouteChanges)
+    _known_routes: RouteChanges = field(default_factory=RouteChanges)
 
     def full(
         self,
@@ -129,124 +131,110 @@ class Reconciler:
                 work.policy = replace(work.policy, recovered=recovered, new_tag="")
                 work.generation = self._begin(ledger, router)
 
-            self._ground = None
+            self._context = None
             done = self._run(router, work, approve, ledger, desired, gathered, None)
             namespace_ownership.settle(ledger, standing, done.report)
             self._router = router
-            self._ground = narrow.ground(work.desired, done.report.after, work.sightings)
-            self._few.remember(self._ground, work.policy, router.ownership.tag)
+            self._context = context_after(work.desired, done.report.after, work.sightings)
+            self._known_routes.remember(self._context, work.policy, router.ownership.tag)
             if done.report.after.unknown:
                 self._close_host()  # what could not be read may be so for a socket that broke
             return done
 
-    def routes(
+    def partial(
+        self,
+        gathered: PendingHints,
+        router: Router | None = None,
+        desired: Desired | None = None,
+        *,
+        guard: Callable[[Plan], str] = lambda _plan: "",
+    ) -> Done | None:
+        """Looks at what was touched; given another configuration, at what it declares otherwise,
+        if that is routes alone. None: a full pass has to find out. Raises as `full` does."""
+        context, edited = self._context, router is not None
+        router = router or self._router
+        if router is None or context is None or gathered.lost:
+            return None
+        with self._locked() as ledger:
+            self._in_force.check(ledger, router)
+            if self._newest(ledger) != self._generation:
+                return None  # another command applied something since
+            standing = self._look(router, ledger)
+            if not _by_tag_alone(standing):
+                return None
+            host, declared = self._open(router, standing), desired or context.desired
+            try:
+                if (edited or gathered.routes) and not gathered.touched.all_kinds:
+                    return self._routes(router, declared, gathered, host, ledger, context, guard)
+            except FullPassNeeded:
+                pass  # all routes can be looked at, where nothing else is declared otherwise
+            try:
+                return None if edited else self._touched(router, gathered, host, ledger, context)
+            except FullPassNeeded:
+                return None
+
+    def _routes(
         self,
         router: Router,
         desired: Desired,
         gathered: PendingHints,
-        *,
-        guard: Callable[[Plan], str] = lambda _plan: "",
-    ) -> Done | None:
-        """Looks at single routes: those that were touched, and those that are not declared as they
-        were. None: a full pass has to find out. Raises as `full` does."""
-        ground = self._ground
-        if ground is None or gathered.lost or gathered.touched.all_kinds:
-            return None
-        with self._locked() as ledger:
-            self._in_force.check(ledger, router)
-            if self._newest(ledger) != self._generation:
-                return None  # another command applied something since
-            standing = self._look(router, ledger)
-            if not _by_tag_alone(standing):
-                return None
-            host = self._open(router, standing)
-            work = self._pass(router, desired, host, ledger)
-            work.policy = replace(work.policy, unattended=self._is_new(ledger, router))
-            tag = router.ownership.tag
-            few = self._few.begin(desired, work.policy, tag, gathered.routes, host, ledger)
-            if few is None:
-                return None
-            work.desired, work.host, work.ledger = few.desired, few, few
-            work.generation = self._generation
+        host: LinuxHost,
+        ledger: Ledger,
+        context: PassContext,
+        guard: Callable[[Plan], str],
+    ) -> Done:
+        """A pass over single routes: those that were touched or are declared otherwise."""
+        work = self._pass(router, desired, host, ledger)
+        work.policy = replace(work.policy, unattended=self._is_new(ledger, router))
+        tag, hints = router.ownership.tag, gathered.routes
+        part = self._known_routes.begin(desired, work.policy, tag, hints, host, ledger)
+        work.desired, work.host, work.ledger = part.desired, part, part
+        work.generation = self._generation
 
-            def settled(report: Report) -> Report:
-                # Not before: the routes are there by now, and files of megabytes are stored.
-                work.generation = self._begin(ledger, router)
-                self._router = router
-                return few.settled(report)
+        def settled(report: Report) -> Report:
+            # Not before: the routes are there by now, and files of megabytes are stored.
+            work.generation = self._begin(ledger, router)
+            self._router = router
+            return part.settled(report)
 
-            try:
-                done = self._run(
-                    router,
-                    work,
-                    lambda plan: few.approve(plan, guard),
-                    ledger,
-                    desired,
-                    gathered,
-                    settled,
-                )
-            except FullPassNeeded:
-                return None
-            except Refused:
-                raise
-            except BaseException:
-                self._few.forget("a pass failed")
-                raise
-            self._ground = None
-            if few.problem:
-                return replace(done, untried=True)
-            self._ground = PassContext(desired, done.report.after, ground.standing)
-            return done
+        def approve(plan: Plan) -> None:
+            part.approve(plan, guard)
 
-    def narrow(self, gathered: PendingHints) -> Done | None:
-        """Looks at what was touched. None: a full pass has to find out."""
-        router, ground = self._router, self._ground
-        if router is None or ground is None or gathered.lost:
-            return None
+        try:
+            done = self._run(router, work, approve, ledger, desired, gathered, settled)
+        except (Refused, FullPassNeeded):
+            raise
+        except BaseException:
+            self._known_routes.forget("a pass failed")
+            raise
+        if part.problem:
+            self._context = None
+            return replace(done, untried=True)
+        self._context = PassContext(desired, done.report.after, context.standing)
+        return done
+
+    def _touched(
+        self,
+        router: Router,
+        gathered: PendingHints,
+        host: LinuxHost,
+        ledger: Ledger,
+        context: PassContext,
+    ) -> Done:
+        """A pass over what was touched, and over all routes where some were."""
         touched = gathered.touched
-        if gathered.routes and not touched.all_kinds:
-            done = self.routes(router, ground.desired, gathered)
-            if done is not None:
-                return done
         if gathered.routes:
             touched = touched.joined(Touched(frozenset({ROUTE.name})))
-        with self._locked() as ledger:
-            self._in_force.check(ledger, router)
-            standing = self._look(router, ledger)
-            if not _by_tag_alone(standing):
-                return None
-            host = self._open(router, standing)
-            claims = ledger.claims()
-            if narrow.objection(touched, ground, claims, host.epoch):
-                return None
-            if self._newest(ledger) != self._generation:
-                return None  # another command applied something since
-            work = self._pass(
-                router,
-                ground.part(touched),
-                NarrowHost(host, ledger, ground, touched),
-                NarrowClaims(ledger, touched),
-            )
-            work.generation = self._generation
-            work.heard = gathered.heard
-
-            def approve(plan: Plan) -> None:
-                if narrow.too_much(plan):
-                    raise _LookAtAll
-
-            def joined(report: Report) -> Report:
-                return replace(report, after=narrow.joined(ground.plan, report.after, touched))
-
-            try:
-                done = self._run(router, work, approve, ledger, ground.desired, gathered, joined)
-            except _LookAtAll:
-                return None
-            ground.plan = done.report.after
-            if ROUTE.name in touched.kinds:
-                self._few.remember(ground, work.policy, router.ownership.tag)
-            else:
-                self._few.left(ground.plan)
-            return done
+        part = PartialPass(context, touched, host, ledger)
+        work = self._pass(router, part.desired, part, part)
+        work.generation, work.heard = self._generation, gathered.heard
+        desired, settled = context.desired, part.settled
+        done = self._run(router, work, part.approve, ledger, desired, gathered, settled)
+        if ROUTE.name in touched.kinds:
+            self._known_routes.remember(context, work.policy, router.ownership.tag)
+        else:
+            self._known_routes.left(context.plan)
+        return done
 
     @property
     def ports(self) -> frozenset[int]:
@@ -256,7 +244,7 @@ class Reconciler:
 
     def close(self) -> None:
         self._close_host()
-        self._few.close()
+        self._known_routes.close()
         self._hold.close()
         if self._ledger is not None:
             self._ledger.close()
@@ -331,7 +319,7 @@ class Reconciler:
         work.ready = ready
         try:
             report = work.run(approve)
-        except (Refused, _LookAtAll, FullPassNeeded):
+        except (Refused, FullPassNeeded):
             raise
         except BaseException:
             self._close_host()

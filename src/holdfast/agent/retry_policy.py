@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from holdfast.agent.backoff import Backoff
 from holdfast.agent.fights import Fights
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import document, narrow
+from holdfast.engine import document
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Failure, Result
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.route import ROUTE, identity
-from holdfast.engine.narrow import Touched
+from holdfast.engine.partial_pass import Touched, touch
 from holdfast.engine.plan import Operation
 from holdfast.runtime.log import Level, Line
 
@@ -169,7 +169,7 @@ class RetryPolicy:
         names = [name for name, when in self.due() if when <= now]
         keys = {name for name in names if isinstance(name, Key)}
         kinds = {name[0] for name in names if isinstance(name, tuple) and not isinstance(name, Key)}
-        return narrow.touch(keys, kinds)
+        return touch(keys, kinds)
 
     def overdue_routes(self, now: float) -> list[bytes]:
         return [name for name, when in self.due() if when <= now and isinstance(name, bytes)]

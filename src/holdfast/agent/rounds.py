@@ -54,8 +54,8 @@ class Rounds:
         """Whatever goes wrong in it, there will be another one."""
         requests, go_on = PassRequests(), self.passes.go_on_without_ledger
         try:
-            narrow = not reason.full and not self.in_force.reload.due
-            if narrow and await despite_ledger(lambda: self.passes.narrow(reason), go_on):
+            partial = not reason.full and not self.in_force.reload.due
+            if partial and await despite_ledger(lambda: self.passes.partial(reason), go_on):
                 return
             requests = self.waiting.take()
             self.timer.begin_full()

@@ -8,11 +8,11 @@ the planner, over these few identities alone.
 How the reconciler uses it:
 
     known = RouteChanges()
-    known.remember(ground, policy, tag)          # after each full pass
-    known.left(plan)                             # after a narrow pass over anything else
+    known.remember(context, policy, tag)         # after each full pass
+    known.left(plan)                             # after a partial pass over anything else
     known.forget("a link changed")               # where what routes stand on changed
-    few = known.begin(desired, policy, tag, hints, host, ledger)        # None: see known.doubt
-    report = Pass(few.desired, few, few, policy).run(few.approve)       # FullPassNeeded: see above
+    few = known.begin(desired, policy, tag, hints, host, ledger)        # or FullPassNeeded
+    report = Pass(few.desired, few, few, policy).run(few.approve)       # or FullPassNeeded
     report = few.settled(report)                 # as of everything
     if few.problem: ...                          # a full pass has to follow
 
@@ -34,8 +34,8 @@ from holdfast.engine.driver import Failure, Result, Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import ROUTE, identify, split_identity
 from holdfast.engine.kinds.route import identity as identity_by_name
-from holdfast.engine.narrow import PassContext
 from holdfast.engine.observed import Observed
+from holdfast.engine.partial_pass import FullPassNeeded, PassContext
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Claims, Host, Report
@@ -49,29 +49,26 @@ from holdfast.host.netlink.tags import tag_text
 MOST = 1000
 
 
-class FullPassNeeded(Exception):  # noqa: N818 (no error)
-    """Something is not as simple as it seemed; nothing was changed for it."""
-
-
 @dataclass(slots=True)
 class RouteChanges:
     """Belongs to one thread."""
 
-    doubt: str = "there was no full pass yet"  # why the next pass has to be a full one, if it has
     _base: Settled | None = None
+    _doubt: str = "there was no full pass yet"  # why there is none
     _policy: Policy = field(default_factory=Policy)
     _tag: int = 0
     _sock: NetlinkSocket | None = None
 
-    def remember(self, ground: PassContext, policy: Policy, tag: int) -> None:
+    def remember(self, context: PassContext, policy: Policy, tag: int) -> None:
         """After a full pass."""
-        found = bulk_changes.settled(
-            ROUTE, tag_text(tag, tag), ground.desired, ground.plan, ground.standing
-        )
-        if isinstance(found, str):
-            self.forget(found)
+        try:
+            found = bulk_changes.settled(
+                ROUTE, tag_text(tag, tag), context.desired, context.plan, context.standing
+            )
+        except FullPassNeeded as why:
+            self.forget(str(why))
             return
-        self.doubt, self._base, self._policy, self._tag = "", found, policy, tag
+        self._base, self._policy, self._tag = found, policy, tag
         for batch in found.batches:
             if isinstance(batch.keys, Keys):
                 batch.keys.prepare()
@@ -83,7 +80,7 @@ class RouteChanges:
 
     def forget(self, why: str) -> None:
         """What is known of the routes no longer holds."""
-        self.doubt, self._base = why, None
+        self._doubt, self._base = why, None
 
     def close(self) -> None:
         if self._sock is not None:
@@ -98,31 +95,30 @@ class RouteChanges:
         hints: Iterable[Hint],
         host: Host,
         ledger: Claims,
-    ) -> RoutePass | None:
-        """A pass over what another configuration, or somebody else, may have changed. None: only a
-        full pass can tell, and `doubt` says why. What is known stays known then."""
+    ) -> RoutePass:
+        """A pass over what another configuration, or somebody else, may have changed. Raises
+        FullPassNeeded; what is known stays known then."""
         base = self._base
         if base is None:
-            return None
+            raise FullPassNeeded(self._doubt)
+        if (policy.epoch, policy.unloaded) != (self._policy.epoch, self._policy.unloaded):
+            raise FullPassNeeded("it is another network namespace, or there are other sources")
+        if tag != self._tag:
+            raise FullPassNeeded("what is ours carries another tag")
+        told, untold = _heard(hints)
+        touched = bulk_changes.joined(
+            base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
+        )
+        claims = ledger.claims()
+        if ownership.elsewhere(claims.values(), policy.epoch):
+            raise FullPassNeeded("the ledger has claims of another network namespace")
+        _refuse(base, desired, touched, claims)
         try:
-            if (policy.epoch, policy.unloaded) != (self._policy.epoch, self._policy.unloaded):
-                raise FullPassNeeded("it is another network namespace, or there are other sources")
-            if tag != self._tag:
-                raise FullPassNeeded("what is ours carries another tag")
-            told, untold = _heard(hints)
-            touched = bulk_changes.joined(
-                base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
-            )
-            claims = ledger.claims()
-            if ownership.elsewhere(claims.values(), policy.epoch):
-                raise FullPassNeeded("the ledger has claims of another network namespace")
-            _refuse(base, desired, touched, claims)
             few = KnownRoutes(self._socket(), self._tag)
             few.expect(_flat(touched), bulk_changes.only(base.batches, touched))
             few.hear(told, [*untold, *_flat(bulk_changes.common(touched, base.unsettled))])
-        except (FullPassNeeded, Unclear, DriverError, OSError) as error:
-            self.doubt = str(error)
-            return None
+        except (Unclear, DriverError, OSError) as error:
+            raise FullPassNeeded(str(error)) from error
         return RoutePass(self, base, desired, policy, touched, few, host, ledger)
 
     def take(self, base: Settled) -> None:
@@ -225,9 +221,6 @@ class RoutePass:
         """Raises FullPassNeeded or Refused. guard: why it must not be carried out; it is asked
         only about what may take something away."""
         made = bulk_changes.planned(self.base, self.whole, plan, self.policy)
-        if isinstance(made, str):
-            self.known.doubt = made
-            raise FullPassNeeded(made)
         harmless = all(map(_only_leads, plan.changes))
         refusal = made.refusal or ("" if harmless else guard(made))
         if refusal:

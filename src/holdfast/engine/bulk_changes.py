@@ -18,6 +18,7 @@ from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.bulk_keys import Keys, Without, few_of
 from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.order import order
+from holdfast.engine.partial_pass import FullPassNeeded
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.policy import Policy
 
@@ -241,10 +242,10 @@ class Settled:
 
 def settled(
     kind: ArtifactKind, tag_text: str, desired: Desired, left: Plan, standing: Set[Key]
-) -> Settled | str:
-    """What a pass left, or why that cannot be built upon."""
+) -> Settled:
+    """What a pass left. Raises FullPassNeeded where that cannot be built upon."""
     if left.unknown:
-        return f"{left.unknown[0][0]} could not be observed"
+        raise FullPassNeeded(f"{left.unknown[0][0]} could not be observed")
     kept = [
         op.subject
         for op in left.operations
@@ -276,15 +277,15 @@ def _at(kind: ArtifactKind, subject: Artifact | Batch) -> Identities:
     return {scope: {key}}
 
 
-def planned(base: Settled, desired: Desired, made: Plan, policy: Policy) -> Plan | str:
-    """The plan of a full pass, while nothing but what is touched differs from what the base knows;
-    or why only a full pass can make it.
+def planned(base: Settled, desired: Desired, made: Plan, policy: Policy) -> Plan:
+    """The plan of a full pass, while nothing but what is touched differs from what the base knows.
+    Raises FullPassNeeded where only a full pass can make it.
 
     made: the plan of what is declared at the touched identities (`intents_at`), and is there.
     """
     involved = is_involved(made, desired)
     if involved:
-        return involved
+        raise FullPassNeeded(involved)
     missing = joined(
         *(_at(base.kind, op.subject) for op in made.changes if op.verb is not Verb.DELETE)
     )

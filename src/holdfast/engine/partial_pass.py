@@ -1,9 +1,9 @@
-"""Narrow passes: the part of the planning that what was touched has to do with. Pure.
+"""Partial passes: the part of the planning that what was touched has to do with. Pure.
 
-A narrow pass looks at some kinds, or at some artifacts of a kind, and leaves the rest to what an
+A partial pass looks at some kinds, or at some artifacts of a kind, and leaves the rest to what an
 earlier look knew. For what it looks at it comes to the same operations as a full pass would, while
-nothing else changed. It makes and it mends; whatever would take something away is left to a full
-pass, which sees everything and counts it.
+nothing else changed. Wherever that cannot be told, it raises FullPassNeeded before anything is
+changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import order
 from holdfast.engine.plan import Held, Operation, Plan, Verb
-from holdfast.engine.reconcile import Claims, Host
+from holdfast.engine.reconcile import Claims, Host, Report
 
 _WHOLE = frozenset(name for name, kind in KINDS.items() if kind.partial_look is PartialLook.KIND)
 # The others are left to full passes: much hangs on a link, and a service is what its files, its
@@ -30,6 +30,10 @@ ALONE = frozenset(
     name for name, kind in KINDS.items() if kind.partial_look is not PartialLook.NOTHING
 )
 _MAKING = frozenset({Verb.CREATE, Verb.UPDATE})
+
+
+class FullPassNeeded(Exception):  # noqa: N818 (no error)
+    """Why only a look at everything can tell. Nothing was changed for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,34 +59,9 @@ def touch(keys: Iterable[Key], kinds: Iterable[str] = ()) -> Touched:
     return Touched(whole, frozenset(key for key in keys if key.kind not in whole))
 
 
-def objection(
-    touched: Touched, ground: PassContext, claims: Mapping[Key, Claim], epoch: str
-) -> str:
-    """Why a full pass has to be run instead; empty where a narrow one will do."""
-    beyond = touched.all_kinds - ALONE
-    if beyond:
-        return f"{', '.join(sorted(beyond))} cannot be looked at alone"
-    if ground.plan.unknown or ground.plan.refusal:
-        return "the last look was not of everything"
-    if ownership.elsewhere(claims.values(), epoch):
-        return "the ledger has claims of another network namespace"
-    return ""
-
-
-def too_much(plan: Plan) -> str:
-    """Why a plan of a narrow pass is not for it to carry out; empty where it is."""
-    if plan.unknown:
-        return f"{plan.unknown[0][0]} could not be observed"
-    for op in plan.operations:
-        if op.cleans_up or op.verb not in _MAKING | {Verb.KEEP}:
-            subject = op.subject.key if isinstance(op.subject, Artifact) else f"{op.kind}s"
-            return f"{op.verb} {subject}"
-    return plan.refusal
-
-
 @dataclass(slots=True)
 class PassContext:
-    """What a pass declared, saw and left, for narrow passes to stand on."""
+    """What a pass declared, saw and left, for partial passes to stand on."""
 
     desired: Desired
     plan: Plan  # what is left to do
@@ -112,7 +91,9 @@ class PassContext:
         self._by_kind, self._by_key = dict(by_kind), dict(by_key)
 
 
-def ground(desired: Desired, plan: Plan, seen: Mapping[Key, Sequence[Sighting]]) -> PassContext:
+def context_after(
+    desired: Desired, plan: Plan, seen: Mapping[Key, Sequence[Sighting]]
+) -> PassContext:
     """After a full pass: its plan of what is left, and what its last look saw."""
     lacking = {held.key for held in (*plan.pending, *plan.blocked)}
     lacking.update(conflict.desired.key for conflict in plan.conflicts)
@@ -128,17 +109,46 @@ def ground(desired: Desired, plan: Plan, seen: Mapping[Key, Sequence[Sighting]])
 
 
 @dataclass(slots=True)
-class NarrowHost:
-    """A host that is looked at in part."""
+class PartialPass:
+    """The host and the claims of a Pass over what was touched. It makes and it mends; whatever
+    would take something away is left to a full pass, which sees everything and counts it."""
 
+    context: PassContext
+    touched: Touched
     host: Host
     ledger: Claims
-    ground: PassContext
-    touched: Touched
     epoch: str = ""
+    desired: Desired = field(default_factory=lambda: Desired(()))
 
     def __post_init__(self) -> None:
+        """Raises FullPassNeeded."""
         self.epoch = self.host.epoch
+        beyond = self.touched.all_kinds - ALONE
+        if beyond:
+            raise FullPassNeeded(f"{', '.join(sorted(beyond))} cannot be looked at alone")
+        if self.context.plan.unknown or self.context.plan.refusal:
+            raise FullPassNeeded("the last look was not of everything")
+        if ownership.elsewhere(self.ledger.claims().values(), self.epoch):
+            raise FullPassNeeded("the ledger has claims of another network namespace")
+        self.desired = self.context.part(self.touched)
+
+    def approve(self, plan: Plan) -> None:
+        """Raises FullPassNeeded where the plan is not for a partial pass to carry out."""
+        if plan.unknown:
+            raise FullPassNeeded(f"{plan.unknown[0][0]} could not be observed")
+        for op in plan.operations:
+            if op.cleans_up or op.verb not in _MAKING | {Verb.KEEP}:
+                subject = op.subject.key if isinstance(op.subject, Artifact) else f"{op.kind}s"
+                raise FullPassNeeded(f"{op.verb} {subject}")
+        if plan.refusal:
+            raise FullPassNeeded(plan.refusal)
+
+    def settled(self, report: Report) -> Report:
+        """The report as of everything, which the next partial pass stands on."""
+        self.context.plan = joined(self.context.plan, report.after, self.touched)
+        return replace(report, after=self.context.plan)
+
+    # What a Pass asks of its host.
 
     def observe(self, scope: Scope) -> Observed:
         touched = self.touched
@@ -150,7 +160,7 @@ class NarrowHost:
             # rest would look like orphans.
             wide = Touched(touched.kinds | whole, touched.keys)
             mine = {key: claim for key, claim in claims.items() if key in wide}
-            wider = reconcile.scope(self.ground.part(wide), mine, scope.tables)
+            wider = reconcile.scope(self.context.part(wide), mine, scope.tables)
             scope = replace(wider, heard=scope.heard)
         seen = self.host.observe(replace(scope, kinds=kinds))
         sightings = {
@@ -158,7 +168,7 @@ class NarrowHost:
             for key, many in seen.sightings.items()
             if key in touched or _speaks_against(key, many, claims)
         }
-        return replace(seen, sightings=sightings, standing=self.ground.standing)
+        return replace(seen, sightings=sightings, standing=self.context.standing)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -171,13 +181,7 @@ class NarrowHost:
     def settle(self, claims: Iterable[Claim]) -> None:
         self.host.settle(claims)
 
-
-@dataclass(slots=True)
-class NarrowClaims:
-    """The claims on what was touched, and on nothing else."""
-
-    ledger: Claims
-    touched: Touched
+    # What a Pass asks of its ledger: the claims on what was touched, and on nothing else.
 
     def claims(self) -> dict[Key, Claim]:
         claims = self.ledger.claims()

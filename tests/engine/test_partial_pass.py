@@ -1,21 +1,30 @@
-"""A narrow pass comes to what a full one would, for what it looks at, and takes nothing away."""
+"""A partial pass comes to what a full one would, for what it looks at, and takes nothing away."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.engine import narrow
+from holdfast.engine import partial_pass
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds import KINDS
-from holdfast.engine.narrow import NarrowClaims, NarrowHost, PassContext, Touched
 from holdfast.engine.observed import Observed
+from holdfast.engine.partial_pass import (
+    FullPassNeeded,
+    PartialPass,
+    PassContext,
+    Touched,
+    context_after,
+    joined,
+    touch,
+)
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
@@ -35,18 +44,34 @@ def at_rest(wanted: Desired, host: MemoryHost, ledger: MemoryLedger) -> PassCont
     for _ in range(2):  # the second one finds nothing to do, and no marks of the first
         report = Pass(wanted, host, ledger, POLICY, nonce=nonce).run(lambda _: None)
     seen = host.observe(scope(wanted, ledger.claims()))
-    return narrow.ground(wanted, report.after, seen.sightings)
+    return context_after(wanted, report.after, seen.sightings)
 
 
-def narrow_pass(
-    ground: PassContext, host: MemoryHost, ledger: MemoryLedger, touched: Touched
+def over_a_part(
+    context: PassContext, host: MemoryHost, ledger: MemoryLedger, touched: Touched
 ) -> Pass:
-    return Pass(
-        ground.part(touched),
-        NarrowHost(host, ledger, ground, touched),
-        NarrowClaims(ledger, touched),
-        POLICY,
-    )
+    part = PartialPass(context, touched, host, ledger)
+    return Pass(part.desired, part, part, POLICY)
+
+
+def refused(
+    context: PassContext,
+    touched: Touched,
+    made: Plan | None = None,
+    claims: Mapping[Key, Claim] | None = None,
+    epoch: str = "",
+) -> str:
+    """Why a full pass is needed, before a plan or for this one; empty where none is."""
+    host, ledger = MemoryHost(), MemoryLedger()
+    host.epoch = epoch
+    ledger.write_claims((claims or {}).values())
+    try:
+        part = PartialPass(context, touched, host, ledger)
+        if made is not None:
+            part.approve(made)
+    except FullPassNeeded as why:
+        return str(why) or "for no reason"
+    return ""
 
 
 def full_plan(wanted: Desired, host: MemoryHost, claims: dict[Key, Claim]) -> Plan:
@@ -103,7 +128,7 @@ def tampered(draw: st.DrawFn, host: MemoryHost) -> Touched:
         more = st.tuples(templates, st.sampled_from(PREFIXES), st.sampled_from([4, 72]))
         host.routes += [Route(*one) for one in draw(st.lists(more, max_size=2, unique=True))]
     # Some hints name what they are about, and some only its kind.
-    return narrow.touch(singles, whole & {"route"} if draw(st.booleans()) else whole)
+    return touch(singles, whole & {"route"} if draw(st.booleans()) else whole)
 
 
 def _other(one: Object) -> Object:
@@ -123,14 +148,14 @@ def test_it_plans_what_a_full_pass_would(
     ledger = MemoryLedger()
     if data.draw(st.booleans()):
         wanted = data.draw(waiting(wanted))
-    ground = at_rest(wanted, host, ledger)
+    context = at_rest(wanted, host, ledger)
     touched = data.draw(tampered(host))
     whole = full_plan(wanted, host, ledger.claims())
-    part = narrow_pass(ground, host, ledger, touched).plan()
+    part = over_a_part(context, host, ledger, touched).plan()
     assert about(part, touched) == about(whole, touched)
     # Nothing but what was touched is spoken of.
     assert about(part, touched)[0] == [_said(op) for op in part.operations]
-    left = narrow.joined(ground.plan, part, touched)
+    left = joined(context.plan, part, touched)
     if any(key.kind == "address" for key in touched.keys):
         return  # one of others' may speak against one that was not touched
     assert {_text(op) for op in left.operations} == {_text(op) for op in whole.operations}
@@ -147,22 +172,15 @@ def test_carried_out_it_leaves_what_a_full_one_leaves(
     wanted: Desired, host: MemoryHost, data: st.DataObject
 ) -> None:
     ledger = MemoryLedger()
-    ground = at_rest(wanted, host, ledger)
+    context = at_rest(wanted, host, ledger)
     touched = data.draw(tampered(host))
     numbers = itertools.count(5000)
-    run = narrow_pass(ground, host, ledger, touched)
-    run.nonce = lambda: str(next(numbers))
-    refused: list[str] = []
-
-    def approve(first: Plan) -> None:
-        refused.append(narrow.too_much(first))
-        if refused[0]:
-            raise RuntimeError
-
+    part = PartialPass(context, touched, host, ledger)
+    run = Pass(part.desired, part, part, POLICY, nonce=lambda: str(next(numbers)))
     before = list(host.log)
     try:
-        report = run.run(approve)
-    except RuntimeError:
+        report = run.run(part.approve)
+    except FullPassNeeded:
         assert host.log == before
         return
     assert not any(op.verb in (Verb.DELETE, Verb.REPLACE) for op in report.before.changes)
@@ -191,32 +209,34 @@ class Strict(MemoryHost):
 def test_only_what_was_touched_is_looked_at() -> None:
     host = Strict()
     host.put(Key("sysctl", "net.0"), {"value": "0"})
-    ground = narrow.ground(Desired(()), Plan(()), {})
-    touched = narrow.touch({Key("sysctl", "net.0"), Key("file", "/etc/1")})
-    narrow_pass(ground, host, MemoryLedger(), touched).plan()
+    context = context_after(Desired(()), Plan(()), {})
+    touched = touch({Key("sysctl", "net.0"), Key("file", "/etc/1")})
+    over_a_part(context, host, MemoryLedger(), touched).plan()
     assert host.asked == frozenset({"sysctl", "file"})
 
 
 def test_what_it_leaves_to_a_full_pass() -> None:
-    ground = narrow.ground(Desired(()), Plan(()), {})
-    links = narrow.touch({Key("link", "br0")})
-    assert "link" in narrow.objection(links, ground, {}, "")
-    assert not narrow.objection(narrow.touch(set(), ["rule"]), ground, {}, "")
-    blind = narrow.ground(Desired(()), Plan((), unknown=(("rule", "lost"),)), {})
-    assert narrow.objection(narrow.touch(set(), ["rule"]), blind, {}, "")
+    context = context_after(Desired(()), Plan(()), {})
+    links, rules = touch({Key("link", "br0")}), touch(set(), ["rule"])
+    assert "link" in refused(context, links)
+    assert not refused(context, rules)
+    blind = context_after(Desired(()), Plan((), unknown=(("rule", "lost"),)), {})
+    assert refused(blind, rules)
     gone = Artifact(Key("rule", "1: from all lookup 9"), {})
-    assert narrow.too_much(Plan((Operation(Verb.DELETE, gone, (), "an orphan"),)))
-    assert not narrow.too_much(Plan((Operation(Verb.CREATE, gone, (), "missing"),)))
+    assert refused(context, rules, Plan((Operation(Verb.DELETE, gone, (), "an orphan"),)))
+    assert not refused(context, rules, Plan((Operation(Verb.CREATE, gone, (), "missing"),)))
+    assert refused(context, rules, Plan((), unknown=(("rule", "lost"),)))
+    assert refused(context, rules, Plan((), refusal="too much")) == "too much"
 
 
 def test_what_was_forgotten_is_not_left_to_do() -> None:
-    """Else the next narrow pass, of whatever, tells of it once more."""
+    """Else the next partial pass, of whatever, tells of it once more."""
     gone = Artifact(Key("address", "192.0.2.2/24 dev wan0"), {})
     last = Plan((Operation(Verb.FORGET, gone, (), "already gone"),))
-    elsewhere = narrow.touch({Key("sysctl", "net.0")})
-    assert narrow.joined(last, Plan(()), elsewhere).operations == ()
+    elsewhere = touch({Key("sysctl", "net.0")})
+    assert joined(last, Plan(()), elsewhere).operations == ()
     made = Operation(Verb.CREATE, Artifact(Key("sysctl", "net.0"), {}), (), "missing")
-    assert narrow.joined(last, Plan((made,)), elsewhere).operations == (made,)
+    assert joined(last, Plan((made,)), elsewhere).operations == (made,)
 
 
 @pytest.mark.parametrize("name", case_files.names())
@@ -224,15 +244,15 @@ def test_cases_of_the_planner(name: str) -> None:
     """Each kind of a case by itself, while nothing else is to be done in it."""
     case = case_files.load(name)
     whole = plan(case.desired, case.observed, case.claims, case.policy)
-    ground = narrow.ground(case.desired, whole, case.observed.sightings)
-    for kind in sorted(narrow.ALONE):
-        touched = narrow.touch((), [kind])
+    context = context_after(case.desired, whole, case.observed.sightings)
+    for kind in sorted(partial_pass.ALONE):
+        touched = touch((), [kind])
         others_change = any(op.kind != kind for op in whole.changes)
-        if others_change or narrow.objection(touched, ground, case.claims, case.policy.epoch):
+        if others_change or refused(context, touched, None, case.claims, case.policy.epoch):
             continue
         seen = {key: many for key, many in case.observed.sightings.items() if key.kind == kind}
         bulk = {one: many for one, many in case.observed.bulk.items() if one == kind}
         claims = {key: claim for key, claim in case.claims.items() if key in touched}
-        observed = Observed(seen, bulk, standing=ground.standing, losses=case.observed.losses)
-        part = plan(ground.part(touched), observed, claims, case.policy)
+        observed = Observed(seen, bulk, standing=context.standing, losses=case.observed.losses)
+        part = plan(context.part(touched), observed, claims, case.policy)
         assert about(part, touched) == about(whole, touched), kind
