@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from google.protobuf.descriptor_pb2 import (
@@ -22,7 +23,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from holdfast.api.calls import CALLS
-from holdfast.api.server import ANSWERS
+from holdfast.api.services import Services
 
 TREE = Path(__file__).parents[2]
 SOURCE = TREE / "src"
@@ -57,8 +58,15 @@ def test_the_page_is_that_of_the_schema(generated: Path) -> None:
     assert PAGE.read_text() == page(generated / "described")
 
 
-def test_every_call_has_an_answer() -> None:
-    assert list(ANSWERS) == list(CALLS)
+def test_services_have_a_method_for_each_call_and_no_other() -> None:
+    services = get_type_hints(Services)
+    methods = [
+        f"{field}.{name}"
+        for field, service in services.items()
+        for name in vars(service)
+        if not name.startswith("_")
+    ]
+    assert methods == [f"{call.service_field}.{call.method}" for call in CALLS.values()]
 
 
 def page(described: Path) -> str:

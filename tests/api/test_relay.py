@@ -21,7 +21,7 @@ from holdfast.api.relay import Relay
 from holdfast.api.server import Server
 from holdfast.paths import Paths
 from tests.api.handed import NAMES, held
-from tests.api.test_server import LONG, Faulty
+from tests.api.test_server import LONG, Faulty, services
 
 
 @contextmanager
@@ -240,7 +240,7 @@ def served(root: Path, backend: Faulty) -> Iterator[Client]:
         for one in found:
             one.setblocking(False)
         handed = {name: one.dup() for name, one in zip(NAMES, found, strict=True)}
-        server = Server(backend, print, Inherited(handed))
+        server = Server(services(backend), print, Inherited(handed))
         asyncio.run_coroutine_threadsafe(server.start(Paths(root)), loop).result(LONG)
         with sockets.folder(Paths(root)) as folder, connected(f"{folder}/{NAMES[0]}") as client:
             yield client

@@ -1,4 +1,4 @@
-"""The server with a backend that misbehaves."""
+"""The server with services that misbehave."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from holdfast.api import limits, sockets
 from holdfast.api.calls import CALLS
 from holdfast.api.client import Client, connected
 from holdfast.api.server import Server
+from holdfast.api.services import Services
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 
@@ -41,7 +42,7 @@ class Faulty:
         await asyncio.sleep(LONG)
         raise AssertionError
 
-    async def read_events(
+    async def read(
         self, _request: pb.ReadEventsRequest
     ) -> AsyncGenerator[pb.ReadEventsReply, None]:
         try:
@@ -57,10 +58,15 @@ class Faulty:
         return nothing
 
 
+def services(backend: Any) -> Services:
+    """One for all of them."""
+    return Services(backend, backend, backend, backend, backend)
+
+
 @contextmanager
 def serving(root: Path, backend: Any, said: list[str]) -> Iterator[Client]:
     loop = asyncio.new_event_loop()
-    server = Server(backend, said.append)
+    server = Server(services(backend), said.append)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:

@@ -15,7 +15,7 @@ from holdfast.agent.deadline_task import DeadlineTask
 from holdfast.agent.fact_tracker import FactTracker
 from holdfast.agent.log_sink_queue import LogSinkQueue
 from holdfast.agent.sd_notify import notify
-from holdfast.agent.services import base, serving
+from holdfast.agent.services import backend, serving
 from holdfast.agent.watchdog import Watchdog
 from holdfast.agent.web import view
 from holdfast.agent.web.console import Console
@@ -25,7 +25,7 @@ from holdfast.resources.router import Router
 from holdfast.state.events import Event
 
 
-class Loop(base.Loop, view.Loop, Protocol):
+class Loop(backend.Loop, view.Loop, Protocol):
     """What is served tells of it, and asks it for passes."""
 
 

@@ -5,6 +5,7 @@ Nothing is generated but the messages: server and client take the rest from the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -32,6 +33,20 @@ class Call:
     @property
     def short(self) -> str:
         return f"{self.service.rpartition('.')[2]}.{self.name}"
+
+    @property
+    def service_field(self) -> str:
+        """What `Services` calls its service: "router"."""
+        return _snake(self.service.rpartition(".")[2])
+
+    @property
+    def method(self) -> str:
+        """What its service calls the method that answers it: "take_back"."""
+        return _snake(self.name)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
 
 
 def _call(method: MethodDescriptor) -> Call:

@@ -17,43 +17,16 @@ import grpc.aio
 from google.protobuf.message import DecodeError, Message
 
 from holdfast.api import errors, limits, sockets
-from holdfast.api.backend import Backend
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.conditions import Busy
 from holdfast.api.inherited import Inherited
 from holdfast.api.relay import Relay
+from holdfast.api.services import Services
 from holdfast.api.sockets import SOCKETS, Socket
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError
 from holdfast.paths import Paths
 
-# Call -> the name of the backend's answer to it.
-ANSWERS = {
-    "Router.About": "about",
-    "Router.Console": "console",
-    "Router.Status": "status",
-    "Router.Plan": "plan",
-    "Router.Explain": "explain",
-    "Router.Apply": "apply",
-    "Router.Confirm": "confirm",
-    "Router.TakeBack": "take_back",
-    "Router.Generations": "generations",
-    "Dynamic.List": "list_parts",
-    "Dynamic.Describe": "describe_part",
-    "Dynamic.Render": "render",
-    "Dynamic.Diff": "diff",
-    "Dynamic.Put": "put_part",
-    "Dynamic.Withdraw": "withdraw_part",
-    "Plugins.List": "list_plugins",
-    "Plugins.Run": "run_plugin",
-    "Actions.List": "list_actions",
-    "Actions.Show": "show_action",
-    "Actions.Journal": "action_journal",
-    "Actions.Approve": "approve_action",
-    "Actions.Execute": "execute_action",
-    "Actions.Rollback": "rollback_action",
-    "Events.Read": "read_events",
-}
 # It goes on for as long as somebody listens.
 _ENDLESS = "Events.Read"
 _OPTIONS = (
@@ -70,7 +43,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Server:
-    backend: Backend
+    services: Services
     say: Say
     inherited: Inherited = field(default_factory=Inherited)
     _running: list[Any] = field(default_factory=list)
@@ -129,9 +102,9 @@ class Server:
         self._held.close()
 
     def _handlers(self, read_only: bool) -> list[grpc.GenericRpcHandler[Any, Any]]:
-        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
-        for short, call in CALLS.items():
-            answer = _Answer(call, getattr(self.backend, ANSWERS[short]), read_only, self.say)
+        handlers: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+        for call in CALLS.values():
+            answer = _Answer(call, self.services.method(call), read_only, self.say)
             handler = (
                 grpc.unary_stream_rpc_method_handler(
                     answer.stream,
@@ -145,10 +118,10 @@ class Server:
                     response_serializer=answer.serialize,
                 )
             )
-            services.setdefault(call.service, {})[call.name] = handler
+            handlers.setdefault(call.service, {})[call.name] = handler
         return [
             grpc.method_handlers_generic_handler(service, methods)
-            for service, methods in services.items()
+            for service, methods in handlers.items()
         ]
 
 

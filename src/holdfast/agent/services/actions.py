@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holdfast.agent.services.base import Answers, whole
+from holdfast.agent.services.backend import Backend, whole
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.dataclass import dataclass
 from holdfast.errors import Refused
@@ -14,36 +14,42 @@ from holdfast.state.actions import FAILED, SUCCEEDED
 _LONGEST_NAME = 80
 
 
-@dataclass(slots=True)
-class ActionAnswers(Answers):
-    async def list_actions(self, _request: pb.ListActionsRequest) -> pb.Document:
-        return await self.in_thread(
-            lambda: whole(
-                action_documents.list_document(self.paths, self.effective_now(), time.time())
-            )
-        )
+@dataclass(frozen=True, slots=True)
+class Actions:
+    backend: Backend
 
-    async def show_action(self, request: pb.ActionRequest) -> pb.Document:
-        return await self.in_thread(
+    async def list(self, _request: pb.ListActionsRequest) -> pb.Document:
+        return await self.backend.in_thread(
             lambda: whole(
-                action_documents.show_document(
-                    self.paths, self.effective_now(), request.key, time.time()
+                action_documents.list_document(
+                    self.backend.paths, self.backend.effective_now(), time.time()
                 )
             )
         )
 
-    async def action_journal(self, _request: pb.JournalRequest) -> pb.Document:
-        return await self.in_thread(lambda: whole(action_documents.journal_document(self.paths)))
+    async def show(self, request: pb.ActionRequest) -> pb.Document:
+        return await self.backend.in_thread(
+            lambda: whole(
+                action_documents.show_document(
+                    self.backend.paths, self.backend.effective_now(), request.key, time.time()
+                )
+            )
+        )
 
-    async def approve_action(self, request: pb.ActionRequest) -> pb.Document:
-        actions = self.loop.proposers.actions
+    async def journal(self, _request: pb.JournalRequest) -> pb.Document:
+        return await self.backend.in_thread(
+            lambda: whole(action_documents.journal_document(self.backend.paths))
+        )
+
+    async def approve(self, request: pb.ActionRequest) -> pb.Document:
+        actions = self.backend.loop.proposers.actions
         approved = await actions.approve(request.key, _named(request.by), request.plan_digest)
         return whole(action_documents.approved_document(approved))
 
-    async def execute_action(self, request: pb.ExecuteRequest) -> pb.Document:
+    async def execute(self, request: pb.ExecuteRequest) -> pb.Document:
         if request.dry_run and not request.key:
             raise Refused("a dry run needs the key of an action")
-        actions = self.loop.proposers.actions
+        actions = self.backend.loop.proposers.actions
         if request.dry_run:
             done = [await actions.dry_run(request.key)]
         else:
@@ -53,8 +59,8 @@ class ActionAnswers(Answers):
             action_documents.done_document(done, dry_run=request.dry_run), 1 if failed else 0
         )
 
-    async def rollback_action(self, request: pb.ActionRequest) -> pb.Document:
-        actions = self.loop.proposers.actions
+    async def rollback(self, request: pb.ActionRequest) -> pb.Document:
+        actions = self.backend.loop.proposers.actions
         if request.dry_run:
             done = await actions.dry_run(request.key, undoes=True)
         else:

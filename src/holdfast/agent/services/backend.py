@@ -1,40 +1,123 @@
-"""All that the daemon answers to its API."""
+"""What all services work with: the loop, threads of their own, and documents in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from holdfast.agent.event_stream import EventStream
-from holdfast.agent.services import wire
-from holdfast.agent.services.actions import ActionAnswers
-from holdfast.agent.services.parts import PartAnswers
-from holdfast.agent.services.plugins import PluginAnswers
-from holdfast.agent.services.router import RouterAnswers
+from holdfast.agent.contributors import Contributors
+from holdfast.agent.daemon_status import DaemonStatus
+from holdfast.agent.services.pass_requests import PassRequest
+from holdfast.agent.web.console import Console
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
-from holdfast.api.conditions import Busy
 from holdfast.dataclass import dataclass, field
-from holdfast.runtime.event_log import Filter
+from holdfast.errors import HoldfastError, Refused
+from holdfast.paths import Paths
+from holdfast.render.documents import Members, json_text
+from holdfast.render.style import Style
+from holdfast.resources.dynamic.effective import Effective
+from holdfast.runtime import sources
+from holdfast.runtime.defaults import LEDGER_WAIT_S
+from holdfast.state.ledger import Ledger
+
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Backend(RouterAnswers, PartAnswers, PluginAnswers, ActionAnswers):
-    events: EventStream = field(init=False)
+class Loop(Protocol):
+    """What the services need of the loop."""
 
-    def __post_init__(self) -> None:
-        self.events = EventStream(self.paths, self.threads)
+    @property
+    def paths(self) -> Paths: ...
+    @property
+    def file(self) -> Path: ...
+    @property
+    def status(self) -> DaemonStatus: ...
+    @property
+    def proposers(self) -> Contributors: ...
+    @property
+    def console(self) -> Console | None: ...
+    def ask(self, question: PassRequest) -> None:
+        """For a pass as soon as may be; its outcome is the answer."""
 
-    async def read_events(
-        self, request: pb.ReadEventsRequest
-    ) -> AsyncGenerator[pb.ReadEventsReply, None]:
-        if len(self.events.readers) >= limits.MAX_SUBSCRIBERS:
-            raise Busy(
-                f"{limits.MAX_SUBSCRIBERS} others read events already, which is as many as may"
-            )
-        wanted = Filter(frozenset(request.kinds), request.subject, request.resource)
-        log = self.events.read(wanted, request.after, request.last, follow=request.follow)
-        try:
-            async for event in log:
-                yield wire.event_to(event)
-        finally:
-            await log.aclose()
+    def wake(self, cause: str) -> None:
+        """There is a reason for a pass."""
+
+    def tell_beside(self, what: str, trouble: str) -> None:
+        """What is wrong with it; "" where nothing is any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    loop: Loop
+    started: float = field(default_factory=time.time)
+    # Of its own: calls must not take the threads that passes run in.
+    threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(limits.MAX_LOOKS + 2, "api")
+    )
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(limits.MAX_LOOKS))
+
+    def close(self) -> None:
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def paths(self) -> Paths:
+        return self.loop.paths
+
+    def in_force(self, daemon: DaemonStatus) -> Effective:
+        """Raises where nothing is."""
+        if daemon.effective is None:
+            why = "; ".join(daemon.troubles) or "there was no pass yet: ask again in a moment"
+            raise Refused(f"{self.loop.file} is not in force: {why}")
+        return daemon.effective
+
+    def effective_now(self) -> Effective:
+        """What the startup file in force and the parts in the ledger come to at this moment."""
+        startup = self.in_force(self.loop.status).startup
+        with Ledger.read(self.paths) as ledger:
+            return sources.stored(ledger).merge(startup, time.time())
+
+    def ledger(self, command: str) -> Ledger:
+        """To write, for as long as the write takes."""
+        return Ledger.open(self.paths, command=command, wait=LEDGER_WAIT_S)
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work)
+
+    async def pieces(
+        self, form: pb.Form, members: Callable[[], Members], lines: Callable[[Style], Iterator[str]]
+    ) -> AsyncGenerator[bytes, None]:
+        text: Iterator[str] = (
+            (f"{line}\n" for line in lines(Style(form.colour)))
+            if form.text
+            else json_text(members())
+        )
+        while piece := await self.in_thread(lambda: _piece(text)):
+            yield piece
+
+    async def document(
+        self, form: pb.Form, members: Callable[[], Members], lines: Callable[[Style], Iterator[str]]
+    ) -> AsyncGenerator[pb.Document, None]:
+        async for data in self.pieces(form, members, lines):
+            yield pb.Document(data=data)
+
+
+def whole(document: Mapping[str, Any], code: int = 0) -> pb.Document:
+    data = "".join(json_text(document.items())).encode(errors="replace")
+    if len(data) > limits.MAX_REPLY_BYTES - 1024:
+        raise HoldfastError(f"the answer takes {len(data)} bytes, more than may be sent at once")
+    return pb.Document(data=data, exit_code=code)
+
+
+def _piece(text: Iterator[str]) -> bytes:
+    gathered, size = [], 0
+    for part in text:
+        gathered.append(part)
+        size += len(part)
+        if size >= limits.PIECE_BYTES:
+            break
+    return "".join(gathered).encode(errors="replace")

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from holdfast.agent.services.base import Answers, whole
+from holdfast.agent.services.backend import Backend, whole
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.dataclass import dataclass
 from holdfast.render import plugin_list
 from holdfast.state.ledger import Ledger
 
 
-@dataclass(slots=True)
-class PluginAnswers(Answers):
-    async def list_plugins(self, _request: pb.ListPluginsRequest) -> pb.Document:
-        startup = self.in_force(self.loop.status).startup
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    backend: Backend
+
+    async def list(self, _request: pb.ListPluginsRequest) -> pb.Document:
+        startup = self.backend.in_force(self.backend.loop.status).startup
 
         def work() -> pb.Document:
-            with Ledger.read(self.paths) as ledger:
+            with Ledger.read(self.backend.paths) as ledger:
                 runs = ledger.runs()
             return whole(plugin_list.document(startup.resources, runs))
 
-        return await self.in_thread(work)
+        return await self.backend.in_thread(work)
 
-    async def run_plugin(self, request: pb.RunPluginRequest) -> pb.Document:
-        ran = await self.loop.proposers.plugins.run(request.name, dry_run=request.dry_run)
+    async def run(self, request: pb.RunPluginRequest) -> pb.Document:
+        ran = await self.backend.loop.proposers.plugins.run(request.name, dry_run=request.dry_run)
         return whole(ran.document(dry_run=request.dry_run), 0 if ran.well else 1)

@@ -14,7 +14,7 @@ from holdfast.agent.daemon_status import DaemonStatus
 from holdfast.agent.fact_tracker import compile_in_force, with_links_of_gateways
 from holdfast.agent.reconciler import Done
 from holdfast.agent.services import wire
-from holdfast.agent.services.base import Answers
+from holdfast.agent.services.backend import Backend
 from holdfast.agent.services.pass_requests import PassRequest
 from holdfast.agent.watch_manager import changed
 from holdfast.api import holdfast_pb2 as pb
@@ -50,25 +50,27 @@ from holdfast.state.ledger import Ledger
 _LOOK_S = 0.02
 
 
-@dataclass(slots=True)
-class RouterAnswers(Answers):
+@dataclass(frozen=True, slots=True)
+class Router:
+    backend: Backend
+
     async def about(self, _request: pb.AboutRequest) -> pb.AboutReply:
         """Not before the first pass, which has a limit: until then there is nothing to be told."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.FIRST_PASS_S):
-                while not (self.loop.status.passes or self.loop.status.troubles):
+                while not (self.backend.loop.status.passes or self.backend.loop.status.troubles):
                     await asyncio.sleep(_LOOK_S)
         return pb.AboutReply(
             version=__version__,
             pid=os.getpid(),
-            root=str(self.paths.root),
-            file=str(self.loop.file),
+            root=str(self.backend.paths.root),
+            file=str(self.backend.loop.file),
             network_namespace=Path("/proc/self/ns/net").stat().st_ino,
-            started=self.started,
+            started=self.backend.started,
         )
 
     async def console(self, _request: pb.ConsoleRequest) -> pb.ConsoleReply:
-        found = self.loop.console
+        found = self.backend.loop.console
         if found is None or found.problem:
             why = found.problem if found is not None else "the daemon runs with `--listen none`"
             raise Refused(f"there is no console: {why}")
@@ -77,8 +79,8 @@ class RouterAnswers(Answers):
         return pb.ConsoleReply(address=found.address, silent=why_silent(found.listen))
 
     async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
-        daemon, paths = self.loop.status, self.paths
-        router = self.in_force(daemon).router
+        daemon, paths = self.backend.loop.status, self.backend.paths
+        router = self.backend.in_force(daemon).router
 
         def tell(plan: Plan) -> pb.StatusReply:
             resources = phases(plan, router.resources, daemon.suppressed)
@@ -95,12 +97,14 @@ class RouterAnswers(Answers):
             last = daemon.plan
             if last is None:
                 raise Refused("there was no pass yet: ask again in a moment")
-            return await self.in_thread(lambda: tell(last))
-        async with self.turns:
-            return await self.in_thread(lambda: tell(look(paths, self._loaded(daemon)).plan))
+            return await self.backend.in_thread(lambda: tell(last))
+        async with self.backend.turns:
+            return await self.backend.in_thread(
+                lambda: tell(look(paths, self._loaded(daemon)).plan)
+            )
 
     async def plan(self, request: pb.PlanRequest) -> AsyncGenerator[pb.PlanReply, None]:
-        daemon, paths = self.loop.status, self.paths
+        daemon, paths = self.backend.loop.status, self.backend.paths
 
         def work() -> tuple[Plan, Differences, Loaded, str]:
             with Ledger.read(paths) as ledger:
@@ -115,10 +119,12 @@ class RouterAnswers(Answers):
             made, seen = self._guarded(request, loaded, Showing.asked(request.full))
             return made, seen, loaded, said
 
-        async with self.turns:
-            plan, differences, loaded, waiting = await self.in_thread(work)
-            in_the_way = await self.in_thread(lambda: barred(loaded.router.resources, loaded.facts))
-            missing = await self.in_thread(lambda: lacking(paths, loaded))
+        async with self.backend.turns:
+            plan, differences, loaded, waiting = await self.backend.in_thread(work)
+            in_the_way = await self.backend.in_thread(
+                lambda: barred(loaded.router.resources, loaded.facts)
+            )
+            missing = await self.backend.in_thread(lambda: lacking(paths, loaded))
         head = pb.PlanHead(
             changes=bool(plan.changes),
             unknown=bool(plan.unknown),
@@ -128,7 +134,7 @@ class RouterAnswers(Answers):
             warnings=(*(f"{name}: {why}" for name, why in in_the_way.items()), *map(str, missing)),
         )
         yield pb.PlanReply(head=head)
-        pieces = self.pieces(
+        pieces = self.backend.pieces(
             request.form,
             lambda: document.members(plan, loaded.about(paths), differences),
             lambda style: plan_text.plan(plan, style, differences),
@@ -137,12 +143,14 @@ class RouterAnswers(Answers):
             yield pb.PlanReply(data=data)
 
     async def explain(self, request: pb.ExplainRequest) -> AsyncGenerator[pb.Document, None]:
-        daemon, paths = self.loop.status, self.paths
-        async with self.turns:
-            told = await self.in_thread(lambda: explain(paths, self._loaded(daemon), request.name))
+        daemon, paths = self.backend.loop.status, self.backend.paths
+        async with self.backend.turns:
+            told = await self.backend.in_thread(
+                lambda: explain(paths, self._loaded(daemon), request.name)
+            )
         if not told.found and request.form.text:
             raise HoldfastError(told.absent)
-        async for piece in self.document(request.form, told.members, told.lines):
+        async for piece in self.backend.document(request.form, told.members, told.lines):
             yield piece
         yield pb.Document(exit_code=0 if told.found else 1)
 
@@ -169,21 +177,23 @@ class RouterAnswers(Answers):
         )
         question.answer.add_done_callback(lambda answer: _ended(steps, answer))
         if request.HasField("back"):
-            async with self.turns:
-                back = await self.in_thread(lambda: self._put_back(request))
+            async with self.backend.turns:
+                back = await self.backend.in_thread(lambda: self._put_back(request))
             # At once, or the pass that the written file leads to would come first.
-            self.loop.ask(question)
+            self.backend.loop.ask(question)
             placed = pb.Placed(generation=back.number, files=map(str, back.files))
             yield pb.ApplyReply(placed=placed)
         else:
-            await self.in_thread(lambda: confirm.lift(self.paths, self.loop.file, "holdfast apply"))
-            self.loop.ask(question)
+            await self.backend.in_thread(
+                lambda: confirm.lift(self.backend.paths, self.backend.loop.file, "holdfast apply")
+            )
+            self.backend.loop.ask(question)
         while (step := await steps.get()) is not None:
             yield step
         done = await question.answer
         result = pb.ApplyResult(converged=done.report.converged, generation=done.generation)
         yield pb.ApplyReply(result=result)
-        pieces = self.pieces(
+        pieces = self.backend.pieces(
             request.form,
             lambda: report.members(done.report, done.generation),
             lambda style: report.lines(done.report, style),
@@ -196,48 +206,52 @@ class RouterAnswers(Answers):
 
         def work() -> pb.ConfirmReply:
             with (
-                asking(self.paths, request.generation, moment) as asked,
-                self.ledger("holdfast confirm") as ledger,
+                asking(self.backend.paths, request.generation, moment) as asked,
+                self.backend.ledger("holdfast confirm") as ledger,
             ):
                 kept = confirm.confirm(ledger, asked)
             return pb.ConfirmReply(
                 generation=kept.generation, file=kept.file, installed=kept.installs
             )
 
-        return await self.in_thread(work)
+        return await self.backend.in_thread(work)
 
     async def take_back(self, _request: pb.TakeBackRequest) -> pb.TakeBackReply:
         def work() -> pb.TakeBackReply:
-            with self.ledger("holdfast rollback") as ledger:
+            with self.backend.ledger("holdfast rollback") as ledger:
                 reason = "it was taken back by `holdfast rollback`"
-                done = revert.revert(self.paths, ledger, reason, revert.ASKED)
+                done = revert.revert(self.backend.paths, ledger, reason, revert.ASKED)
             if done is None:
                 return pb.TakeBackReply()
             if not done.finished:
                 raise Refused(done.told())
             return pb.TakeBackReply(waited=True, told=done.told())
 
-        return await self.in_thread(work)
+        return await self.backend.in_thread(work)
 
     async def generations(
         self, request: pb.GenerationsRequest
     ) -> AsyncGenerator[pb.Document, None]:
         def work() -> GenerationsTold:
-            with Ledger.read(self.paths) as ledger:
+            with Ledger.read(self.backend.paths) as ledger:
                 return generations.told(
                     ledger, request.show, request.before, request.after, full=request.full
                 )
 
-        told = await self.in_thread(work)
-        async for piece in self.document(request.form, told.members, told.lines):
+        told = await self.backend.in_thread(work)
+        async for piece in self.backend.document(request.form, told.members, told.lines):
             yield piece
 
     def _back(self, asked: pb.Back) -> tuple[RollbackTarget, Loaded]:
-        with Ledger.read(self.paths) as ledger:
+        with Ledger.read(self.backend.paths) as ledger:
             back = rollback.find(
-                self.paths, ledger, asked.to, self.loop.file, overwrite=asked.overwrite
+                self.backend.paths,
+                ledger,
+                asked.to,
+                self.backend.loop.file,
+                overwrite=asked.overwrite,
             )
-        return back, of_router(self.paths, back.place, back.router, lambda _warning: None)
+        return back, of_router(self.backend.paths, back.place, back.router, lambda _warning: None)
 
     def _put_back(self, request: pb.ApplyRequest) -> RollbackTarget:
         """What the pass would be refused for is found out before a file is written."""
@@ -247,7 +261,7 @@ class RouterAnswers(Answers):
             raise Refused(f"nothing was touched: {plan.refusal}")
         undo = rollback.put(back)
         try:
-            confirm.lift(self.paths, self.loop.file, "holdfast rollback")
+            confirm.lift(self.backend.paths, self.backend.loop.file, "holdfast rollback")
         except Exception:
             undo()
             raise
@@ -258,14 +272,16 @@ class RouterAnswers(Answers):
     ) -> tuple[Plan, Differences]:
         """The plan, refused where the pass would be; and what differs in contents."""
         seen = look(
-            self.paths,
+            self.backend.paths,
             loaded,
             allow_mass_delete=request.allow_mass_delete,
             allow_side_effects=request.allow_side_effects,
             differences=showing,
         )
         plan = seen.plan
-        held = loaded.router is self.loop.status.router  # what is held to already cuts nobody off
+        held = (
+            loaded.router is self.backend.loop.status.router
+        )  # what is held to already cuts nobody off
         if held or plan.refusal or request.allow_lockout or not plan.changes:
             return plan, seen.differences
         cut = operators.cut_any(plan, loaded.router, loaded.facts, loaded.root)
@@ -276,26 +292,28 @@ class RouterAnswers(Answers):
         refused."""
         held = daemon.effective
         if held is None or changed({Path(one.path): one.content for one in held.startup.files}):
-            refuse_untrusted(self.loop.file)
-            said = load_router(self.loop.file, self.paths.root)
+            refuse_untrusted(self.backend.loop.file)
+            said = load_router(self.backend.loop.file, self.backend.paths.root)
         else:
             said = held.startup
-        with Ledger.read(self.paths) as ledger:
+        with Ledger.read(self.backend.paths) as ledger:
             merged = sources.stored(ledger).merge(said, time.time())
         if held is not None and merged.router.files == held.router.files:
             return self._loaded(daemon)
-        loaded = of_router(self.paths, self.loop.file, said, lambda _warning: None)
+        loaded = of_router(self.backend.paths, self.backend.loop.file, said, lambda _warning: None)
         return replace(loaded, unloaded=daemon.unloaded)
 
     def _loaded(self, daemon: DaemonStatus) -> Loaded:
-        effective, facts = self.in_force(daemon), daemon.facts
-        router, root = effective.router, str(self.paths.root).rstrip("/")
+        effective, facts = self.backend.in_force(daemon), daemon.facts
+        router, root = effective.router, str(self.backend.paths.root).rstrip("/")
         desired = compile_in_force(router, facts, root)
         if any(isinstance(one, BulkIntent) and one.lacks for one in desired.intents):
             # What is said to be lacking is looked for now: the last pass may be half a minute old.
-            facts = with_links_of_gateways(self.paths, router, facts)
+            facts = with_links_of_gateways(self.backend.paths, router, facts)
             desired = compile_in_force(router, facts, root)
-        return Loaded(self.loop.file, router, root, facts, desired, effective, daemon.unloaded)
+        return Loaded(
+            self.backend.loop.file, router, root, facts, desired, effective, daemon.unloaded
+        )
 
 
 def _last_pass(past: status_of.Past, daemon: DaemonStatus) -> status_of.Past:

@@ -8,11 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from holdfast.agent.background import keep_running
-from holdfast.agent.services.backend import Backend
-from holdfast.agent.services.base import Loop
+from holdfast.agent.event_stream import EventStream
+from holdfast.agent.services.actions import Actions
+from holdfast.agent.services.backend import Backend, Loop
+from holdfast.agent.services.dynamic import Dynamic
+from holdfast.agent.services.events import Events
+from holdfast.agent.services.plugins import Plugins
+from holdfast.agent.services.router import Router
 from holdfast.agent.web import view
 from holdfast.agent.web.console import Console
 from holdfast.api.inherited import Inherited
+from holdfast.api.services import Services
 from holdfast.errors import HoldfastError
 from holdfast.runtime.log import Level, Line
 from holdfast.runtime.unserved import Unserved
@@ -30,7 +36,8 @@ async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> A
         say(Line(line, Level.ERROR))
 
     backend = Backend(loop)
-    server = Server(backend, failed, inherited)
+    services = services_of(backend)
+    server = Server(services, failed, inherited)
     unserved = Unserved(loop.paths)
 
     async def start() -> bool:
@@ -39,7 +46,7 @@ async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> A
             await server.start(loop.paths)
         except (OSError, HoldfastError) as error:
             await server.stop()
-            server = Server(backend, failed, inherited)
+            server = Server(services, failed, inherited)
             loop.tell_beside(_API, Line(f"the API is not served: {error}", Level.ERROR))
             unserved.say()
             return False
@@ -60,6 +67,13 @@ async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> A
         await server.stop()
         backend.close()
         unserved.close()
+
+
+def services_of(backend: Backend) -> Services:
+    events = EventStream(backend.paths, backend.threads)
+    return Services(
+        Router(backend), Dynamic(backend), Plugins(backend), Actions(backend), Events(events)
+    )
 
 
 def web(
