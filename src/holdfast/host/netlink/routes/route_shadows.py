@@ -2,7 +2,7 @@
 
 The kernel keeps IPv4 routes of equal destination, table and metric as a list, and uses the first.
 `ip route prepend` puts another's in front of ours, which is there as declared and is not used. IPv6
-has none in front, only legs beside (`route_shared.py`).
+has none in front, only legs beside (`shared_legs.py`).
 """
 
 from __future__ import annotations
