@@ -13,7 +13,7 @@ from holdfast.errors import LedgerError
 from holdfast.paths import Paths
 from holdfast.runtime import sources
 from holdfast.state.ledger import Ledger
-from tests.resources.parts import NOW, mask, part, raw
+from tests.resources.parts import NOW, admitting, mask, part, raw
 from tests.resources.routers import load
 
 pytestmark = pytest.mark.usefixtures("files_are_whole")
@@ -21,6 +21,8 @@ pytestmark = pytest.mark.usefixtures("files_are_whole")
 ROUTE = raw("IPv4Route", "a", {"destination": "10.1.0.0/16", "gateway": "192.0.2.2"})
 OWN = ("IPv4Route", "own", {"destination": "10.9.0.0/16", "gateway": "192.0.2.2"})
 TARGET = {"apiVersion": "net.holdfast.dev/v1alpha1", "kind": "IPv4Route", "name": "own"}
+OTHERS = (admitting(), admitting("Owner/other"))
+ADMITTED = ["DynamicConfigSource/owner-ci", "DynamicConfigSource/owner-other"]
 POLICY: tuple[str, str, dict[str, Any]] = (
     "DynamicOverridePolicy",
     "all",
@@ -43,7 +45,7 @@ def clock() -> Clock:
 @pytest.fixture
 def configuration(root: Path, clock: Clock) -> Configuration:
     root.mkdir()
-    load(root, OWN, POLICY)
+    load(root, OWN, POLICY, *OTHERS)
     return Configuration(Paths(root), root / "router.yaml", clock)
 
 
@@ -64,7 +66,7 @@ def test_the_very_same_until_something_changes(configuration: Configuration) -> 
     again = configuration.read(again=False)
     assert again.effective is first.effective
     assert again.said == ()
-    assert configuration.read(again=True).said == (f"{configuration.file} read again: 2 resources",)
+    assert configuration.read(again=True).said == (f"{configuration.file} read again: 4 resources",)
 
 
 def test_parts_come_and_go(configuration: Configuration, clock: Clock) -> None:
@@ -73,7 +75,7 @@ def test_parts_come_and_go(configuration: Configuration, clock: Clock) -> None:
     read = configuration.read(again=False)
     assert [event.kind for event in read.events] == ["part-accepted", "mask-applied"]
     assert read.next_change == NOW + 60
-    assert ids(configuration) == ["DynamicOverridePolicy/all", "IPv4Route/a"]
+    assert ids(configuration) == ["DynamicOverridePolicy/all", *ADMITTED, "IPv4Route/a"]
     assert configuration.read(again=False).events == ()
     clock.now = NOW + 59.9
     assert configuration.read(again=False).effective is read.effective
@@ -94,11 +96,11 @@ def test_a_file_that_becomes_invalid_leaves_parts_in_force(configuration: Config
     assert read.troubles == (f"{configuration.file} is invalid: the last good one stays in force",)
     assert read.error is not None
     assert "IPv4Route/a" in ids(configuration)
-    load(configuration.file.parent, POLICY)
+    load(configuration.file.parent, POLICY, *OTHERS)
     read = configuration.read(again=True)
     assert read.troubles == ()
     assert read.error is None
-    assert ids(configuration) == ["DynamicOverridePolicy/all", "IPv4Route/a"]
+    assert ids(configuration) == ["DynamicOverridePolicy/all", *ADMITTED, "IPv4Route/a"]
 
 
 def test_a_new_file_can_conflict_with_a_part(configuration: Configuration) -> None:
@@ -109,6 +111,7 @@ def test_a_new_file_can_conflict_with_a_part(configuration: Configuration) -> No
         configuration.file.parent,
         OWN,
         ("IPv4Route", "a", {"destination": "10.3.0.0/16", "gateway": "192.0.2.2"}),
+        *OTHERS,
     )
     read = configuration.read(again=True)
     assert [event.kind for event in read.events] == ["part-rejected"]
@@ -146,9 +149,9 @@ def test_what_goes_with_parts_alone_needs_no_asking(
     clock.now = NOW + 60
     assert configuration.read(again=False).parts_alone
     assert configuration.read(again=False).parts_alone, "until a pass converged"
-    load(configuration.file.parent, POLICY)
+    load(configuration.file.parent, POLICY, *OTHERS)
     assert not configuration.read(again=True).parts_alone, "the file is another one, too"
-    load(configuration.file.parent, OWN, POLICY)
+    load(configuration.file.parent, OWN, POLICY, *OTHERS)
     assert configuration.read(again=True).parts_alone
 
 
@@ -166,7 +169,7 @@ def test_parts_that_were_over_while_the_daemon_was_down(
     clock.now = NOW + 61
     later = Configuration(configuration.paths, configuration.file, clock)
     assert later.read(again=True).parts_alone
-    load(configuration.file.parent, POLICY)
+    load(configuration.file.parent, POLICY, *OTHERS)
     edited = Configuration(configuration.paths, configuration.file, clock)
     assert not edited.read(again=True).parts_alone
 
@@ -184,7 +187,7 @@ def test_nothing_is_lost_while_another_holds_the_ledger(
         configuration.read(again=True)
     read = configuration.read(again=False)
     assert [event.kind for event in read.events] == ["part-accepted"]
-    assert read.said == (f"{configuration.file} read: 2 resources",)
+    assert read.said == (f"{configuration.file} read: 4 resources",)
 
 
 def test_a_clock_that_was_set_back_brings_back_what_is_not_over(

@@ -23,7 +23,7 @@ from holdfast.state.ledger import Ledger
 from tests.agent.daemon import Daemon, serve
 from tests.agent.two_providers import until
 from tests.namespace import Namespace
-from tests.resources.parts import mask, raw
+from tests.resources.parts import admitting, mask, raw
 from tests.resources.routers import load
 
 POLICY = {
@@ -109,6 +109,8 @@ def declare(
             },
         ),
         ("DynamicConfigSource", "cloud", {"pluginRef": "cloud", "ttl": "1h"}),
+        admitting(),
+        admitting("Owner/bad"),
         ("DynamicOverridePolicy", "all", POLICY),
         *more,
     )

@@ -31,7 +31,7 @@ from holdfast.runtime.event_rate import MOST
 from holdfast.state.events import Event, StoredEvent
 from holdfast.state.ledger import Ledger
 from tests.namespace import Namespace
-from tests.resources.parts import NOW, part, raw
+from tests.resources.parts import NOW, admitting, part, raw
 from tests.resources.routers import load
 from tests.runtime.actions.plans import part as proposing
 from tests.runtime.actions.plans import plan
@@ -113,7 +113,7 @@ def test_what_was_done_is_never_left_out(actions: Scene) -> None:
 @pytest.mark.usefixtures("files_are_whole")
 def test_parts_that_are_handed_in_and_withdrawn(root: Path) -> None:
     root.mkdir()
-    load(root, LINK)
+    load(root, LINK, admitting())
     configuration = Configuration(Paths(root), root / "router.yaml")
     configuration.read(again=True)
     for turn in range(2 * TURNS):
@@ -138,6 +138,7 @@ class Passes:
         self.file = load(
             root,
             LINK,
+            admitting(),
             ("HealthCheck", "b", CHECK),
         )
         self.reconciler = Reconciler(self.paths)

@@ -146,6 +146,10 @@ POLICY = """\
             operations: [mask]
             targets:
               - {apiVersion: net.holdfast.dev/v1alpha1, kind: IPv4StaticAddress, name: wan}
+    - apiVersion: plugin.holdfast.dev/v1alpha1
+      kind: DynamicConfigSource
+      metadata: {name: ci}
+      spec: {source: Owner/ci}
 """
 
 

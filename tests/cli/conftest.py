@@ -14,8 +14,10 @@ from typing import IO, Any, TextIO, cast
 import pytest
 
 from holdfast.cli.main import run
+from holdfast.resources import registry
 from tests.child import in_child
 from tests.namespace import Namespace
+from tests.resources.parts import admitting
 
 COMMAND = str(Path(sys.executable).parent / "holdfast")
 HEAD = """\
@@ -30,6 +32,8 @@ _NOTICES = (
     "waiting for another process to let go of the ledger",
 )
 WAN = ("Interface", "wan", "{ifname: wan0, adminUp: true, mtu: 1500}")
+_KIND, _NAME, _ALLOWED = admitting()
+ADMITTING = (_KIND, _NAME, json.dumps(_ALLOWED))  # Owner/ci may declare anything
 WAN_ADDRESS = ("IPv4StaticAddress", "wan", "{interface: wan, address: 192.0.2.1/24}")
 
 
@@ -126,9 +130,8 @@ class Holdfast:
         path.write_text(HEAD.rstrip("\n") + (" []\n" if not resources else "\n"))
         with path.open("a") as stream:
             for kind, name, spec in resources:
-                group = "system" if kind in ("Sysctl", "Hostname") else "net"
                 stream.write(
-                    f"    - apiVersion: {group}.holdfast.dev/v1alpha1\n"
+                    f"    - apiVersion: {registry.api_versions(kind)[0]}\n"
                     f"      kind: {kind}\n"
                     f"      metadata: {{name: {name}}}\n"
                     f"      spec: {spec}\n"

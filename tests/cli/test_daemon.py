@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.two_providers import until
-from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.cli.conftest import ADMITTING, WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
 from tests.namespace import Namespace, private_namespaces
 
@@ -151,7 +151,7 @@ def test_a_daemon_in_another_namespace_is_not_asked(holdfast: Holdfast) -> None:
 
 @pytest.mark.usefixtures("wan")
 def test_parts_are_handed_in_and_withdrawn(holdfast: Holdfast) -> None:
-    file = holdfast.declare(WAN, WAN_ADDRESS)
+    file = holdfast.declare(ADMITTING, WAN, WAN_ADDRESS)
     part = holdfast.folder / "part.yaml"
     part.write_text(
         """\

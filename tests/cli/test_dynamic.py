@@ -14,7 +14,7 @@ from holdfast.config.part import Part
 from holdfast.paths import Paths
 from holdfast.resources.spec.moments import format_moment
 from holdfast.state.ledger import Ledger
-from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route
+from tests.cli.conftest import ADMITTING, WAN, WAN_ADDRESS, Holdfast, route
 from tests.cli.served import daemon
 from tests.namespace import Namespace
 from tests.resources.parts import raw
@@ -40,7 +40,7 @@ MASK = {
 
 @pytest.fixture
 def served(holdfast: Holdfast) -> Path:
-    path = holdfast.declare(WAN, WAN_ADDRESS, route("fallback", "10.1.0.0/16"))
+    path = holdfast.declare(ADMITTING, WAN, WAN_ADDRESS, route("fallback", "10.1.0.0/16"))
     path.write_text(path.read_text() + POLICY.lstrip("\n"))
     return path
 

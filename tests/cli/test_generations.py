@@ -13,7 +13,7 @@ from holdfast.config.redaction import redact
 from holdfast.errors import LedgerError
 from holdfast.state.ledger import Ledger
 from tests.agent.two_providers import until
-from tests.cli.conftest import WAN, WAN_ADDRESS, Holdfast, route, without_notices
+from tests.cli.conftest import ADMITTING, WAN, WAN_ADDRESS, Holdfast, route, without_notices
 from tests.cli.served import daemon
 from tests.namespace import Namespace
 
@@ -29,7 +29,7 @@ PPPOE = """\
 def three(holdfast: Holdfast, wan: Namespace) -> Namespace:
     """Three generations, each with a route to another network."""
     for number in (1, 2, 3):
-        holdfast.declare(WAN, WAN_ADDRESS, route("a", f"10.{number}.0.0/16"))
+        holdfast.declare(ADMITTING, WAN, WAN_ADDRESS, route("a", f"10.{number}.0.0/16"))
         holdfast.ok("apply", "router.yaml", "--yes")
     return wan
 
@@ -253,7 +253,7 @@ def test_what_a_part_made_of_a_trial_is_reverted_with_it(
     holdfast: Holdfast, three: Namespace
 ) -> None:
     """It is a generation of its own, and no more to be gone back to than the candidate."""
-    holdfast.declare(WAN, WAN_ADDRESS, route("a", "10.9.0.0/16"), file="candidate.yaml")
+    holdfast.declare(ADMITTING, WAN, WAN_ADDRESS, route("a", "10.9.0.0/16"), file="candidate.yaml")
     spec = {"destination": "10.77.0.0/16", "gateway": "192.0.2.254"}
     more = {"apiVersion": "net.holdfast.dev/v1alpha1", "kind": "IPv4Route"}
     part = {

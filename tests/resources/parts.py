@@ -19,6 +19,20 @@ def raw(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def admitting(source: str = "Owner/ci", **more: Any) -> tuple[str, str, dict[str, Any]]:
+    """A DynamicConfigSource by which a source may declare all that any other may. more: other
+    fields of its spec."""
+    allow = {
+        "kinds": [name for name in registry.names() if registry.kind(name).open_to_others],
+        "names": ["*"],
+        "maxResources": 1_000_000,
+        "prefixes": ["0.0.0.0/0", "::/0"],
+        "interfaces": ["*"],
+    }
+    spec = {"source": source, "allow": allow} | more
+    return "DynamicConfigSource", source.replace("/", "-").lower(), spec
+
+
 def mask(kind: str, name: str, reason: str = "", version: str = "") -> Directive:
     return Directive("mask", Target(version or registry.api_versions(kind)[0], kind, name), reason)
 

@@ -11,9 +11,11 @@ import pytest
 from holdfast.config.part import Part
 from holdfast.resources.dynamic.effective import Effective, merge, recorded
 from holdfast.resources.router import Router, load_router
-from tests.resources.parts import NOW, mask, part, raw
+from tests.resources.parts import NOW, admitting, mask, part, raw
 from tests.resources.routers import load
 
+# They may declare anything.
+SOURCES = [f"Owner/{name}" for name in ("a", "b", "bad", "c", "ci", "dc", "other", "zz")]
 ALIAS = "net.routerd.net/v1alpha1"
 
 
@@ -42,6 +44,7 @@ def startup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Router:
         ("Plugin", "cloud", {"executable": "/usr/local/bin/cloud"}),
         ("Plugin", "alone", {"executable": "/usr/local/bin/alone"}),
         ("DynamicConfigSource", "cloud", {"pluginRef": "cloud", "ttl": "2m"}),
+        *map(admitting, SOURCES),
         ("DynamicOverridePolicy", "ci", allowing(("IPv4Route", "fallback"), ("Interface", "wan"))),
         (
             "DynamicOverridePolicy",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from holdfast.config.part import Directive, Part
 from holdfast.resources.dynamic.effective import Effective, merge
 from holdfast.resources.router import Router
-from tests.resources.parts import NOW, mask, part, raw
+from tests.resources.parts import NOW, admitting, mask, part, raw
 from tests.resources.routers import load
 
 pytestmark = pytest.mark.long
@@ -44,6 +44,7 @@ def startup(tmp_path_factory: pytest.TempPathFactory) -> Router:
         ("IPv4Route", "two", {"destination": "10.2.0.0/16", "gateway": "192.0.2.2"}),
         ("Plugin", "bound", {"executable": "/bin/true"}),
         ("DynamicConfigSource", "bound", {"pluginRef": "bound", "ttl": "90s"}),
+        *(admitting(source) for source in SOURCES if not source.startswith("Plugin/")),
         ("DynamicOverridePolicy", "all", {"allow": allow}),
     )
 

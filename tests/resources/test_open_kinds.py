@@ -17,7 +17,7 @@ from holdfast.resources.facts import NOTHING_KNOWN
 from holdfast.resources.router import Router
 from holdfast.resources.spec.reference import artifact_kind
 from holdfast.resources.spec.shape import Entry, Spec
-from tests.resources.parts import NOW, part, raw
+from tests.resources.parts import NOW, admitting, part, raw
 from tests.resources.routers import load
 from tests.resources.surroundings import everything_known, surrounded
 
@@ -103,13 +103,13 @@ def test_the_example_of_a_kind_in_a_part(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("key", "value"), _OUTSIDE)
 def test_a_setting_outside_the_network(key: str, value: str, tmp_path: Path) -> None:
     """Not even where a policy says `net.*`."""
-    startup = load(tmp_path, ("DynamicOverridePolicy", "all", _EVERYTHING))
+    startup = load(tmp_path, admitting(), ("DynamicOverridePolicy", "all", _EVERYTHING))
     given = part("Owner/ci", raw("Sysctl", "x", {"key": key, "value": value}))
     assert "resources[0]: spec." in _rejected(startup, given)
 
 
 def test_a_setting_that_is_kept_in_a_file(tmp_path: Path) -> None:
-    startup = load(tmp_path, ("DynamicOverridePolicy", "all", _EVERYTHING))
+    startup = load(tmp_path, admitting(), ("DynamicOverridePolicy", "all", _EVERYTHING))
     spec = {"key": "net.ipv4.ip_forward", "value": "1", "persistent": True}
     said = _rejected(startup, part("Owner/ci", raw("Sysctl", "x", spec)))
     assert "spec.persistent: writes a file" in said
@@ -132,7 +132,7 @@ def test_a_setting_of_the_network_needs_a_policy(
     source: str, keys: list[str], allowed: bool, tmp_path: Path
 ) -> None:
     spec = {"sysctls": [{"source": source, "keys": keys}]}
-    startup = load(tmp_path, ("DynamicOverridePolicy", "some", spec))
+    startup = load(tmp_path, admitting(), ("DynamicOverridePolicy", "some", spec))
     sysctl = raw("Sysctl", "x", {"key": "net.ipv4.conf.eth0.rp_filter", "value": 2})
     given = part("Owner/ci", sysctl)
     if allowed:
@@ -151,5 +151,5 @@ def test_a_path_mtu_policy_that_would_change_advertisements(tmp_path: Path) -> N
         "toInterfaces": ["wan"],
         "ipv6RA": {"enabled": True, "scope": "lan"},
     }
-    said = _rejected(load(tmp_path), part("Owner/ci", raw("PathMTUPolicy", "x", spec)))
+    said = _rejected(load(tmp_path, admitting()), part("Owner/ci", raw("PathMTUPolicy", "x", spec)))
     assert "spec.ipv6RA.enabled: leads to a program and its file" in said

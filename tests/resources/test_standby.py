@@ -10,9 +10,10 @@ import pytest
 from holdfast.config.part import Part
 from holdfast.resources.dynamic.effective import Effective, merge
 from holdfast.resources.router import Router
-from tests.resources.parts import NOW, mask, part, raw
+from tests.resources.parts import NOW, admitting, mask, part, raw
 from tests.resources.routers import load
 
+SOURCES = ("Manager/main", "Owner/a", "Owner/b", "Owner/c", "Owner/ci", "Owner/other")
 BOGUS = {"kind": "Bogus"}
 LAN = raw("Interface", "lan", {"ifname": "eth1"})
 ON_LAN = raw("IPv4StaticAddress", "lan", {"interface": "lan", "address": "10.7.0.1/24"})
@@ -34,6 +35,7 @@ def declare(folder: Path, *, masks: bool = True) -> Router:
         ("IPv4Route", "fallback", {"destination": "10.0.0.0/8", "gateway": "192.0.2.254"}),
         ("Plugin", "cloud", {"executable": "/usr/local/bin/cloud"}),
         ("DynamicConfigSource", "cloud", {"pluginRef": "cloud", "ttl": "2m"}),
+        *map(admitting, SOURCES),
         *((policy,) if masks else ()),
     )
 

@@ -17,7 +17,7 @@ from holdfast.resources.router import Router
 from holdfast.runtime import merge_events, part_checks, sources
 from holdfast.runtime.sources import Sources
 from holdfast.state.ledger import Ledger
-from tests.resources.parts import NOW, mask, part, raw
+from tests.resources.parts import NOW, admitting, mask, part, raw
 from tests.resources.routers import load
 
 ROUTE = raw("IPv4Route", "a", {"destination": "10.1.0.0/16", "gateway": "192.0.2.2"})
@@ -177,6 +177,7 @@ def startup(tmp_path: Path) -> Router:
         ("Plugin", "other", {"executable": "/bin/b"}),
         ("DynamicConfigSource", "timed", {"pluginRef": "timed", "ttl": "60s"}),
         ("DynamicConfigSource", "other", {"pluginRef": "other", "ttl": "60s"}),
+        *(admitting(source) for source in ("Owner/ci", "Owner/other", "Manager/main")),
         (
             "DynamicOverridePolicy",
             "all",

@@ -67,6 +67,27 @@ Finding = tuple[Resource, Fault]
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What a resource has an effect on although no field of its spec says so by its type: a policy
+    of a source has to allow that as well."""
+
+    location: Location  # inside the spec
+    network: Network | None = None
+    link: str = ""  # the name of a resource, or the kernel's name where no resource has it
+    ifname: str = ""  # or in any case the kernel's name
+    down: bool = False  # the link is taken down or deleted: a pattern is not enough to allow it
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A kernel setting of the network that a resource sets."""
+
+    location: Location  # inside the spec
+    key: str  # "net.ipv4.conf.{}.rp_filter"
+    link: str = ""  # the resource whose kernel name stands for the {}
+
+
+@dataclass(frozen=True, slots=True)
 class Folder:
     """Where the files stand that a configuration names."""
 
@@ -143,6 +164,11 @@ class Kind:
     # theirs. A kind that leads to a program, a file or a kernel setting outside the network is
     # never open to them (ADR 0045), and none is unless it says so.
     open_to_others: Callable[[Resource], Iterable[Fault]] | None = None
+    reaches: Callable[[Resource], Iterable[Reach]] = lambda _resource: ()  # besides its fields
+    # Those of an open kind that has a `sysctl` among its artifacts: a DynamicOverridePolicy has to
+    # allow a source each of them.
+    settings: Callable[[Resource], Iterable[Setting]] = lambda _resource: ()
+    size: Callable[[Resource], int] = lambda _resource: 1  # as a policy of a source counts it
     maskable: bool = True  # by a source that a DynamicOverridePolicy lets do so
     alias_asks_managed: bool = False  # routerd.net manages it only where `managed: true` is said
 
@@ -186,7 +212,7 @@ class Kind:
     program: Callable[[Resource], tuple[str, str] | None] | None = None  # field and path of it
     receives_events: bool = False
     proposes_parts: bool = False
-    admits_parts: bool = False  # those of `spec.plugin_ref`
+    admits_parts: bool = False  # those of `spec.contributor`, as far as `spec.allow` goes
 
     @property
     def name(self) -> str:

@@ -130,7 +130,7 @@ def _failing(ledger: Ledger, resources: Sequence[Resource]) -> dict[str, str]:
             found[plugin_source(run.plugin)] = f"its last run failed{where}: {run.reason}"
         seen.add(run.plugin)
     for one in registry.having(resources, lambda kind: kind.admits_parts):
-        plugin = plugin_source(one.spec.plugin_ref)
+        plugin = one.spec.contributor
         if plugin in found:
             found[one.id] = f"{plugin}: {found[plugin]}"
     return found

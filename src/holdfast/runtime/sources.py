@@ -19,7 +19,7 @@ from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.dynamic import effective
 from holdfast.resources.dynamic.effective import Effective
-from holdfast.resources.dynamic.source_name import parse_source, plugin_source
+from holdfast.resources.dynamic.source_name import parse_source
 from holdfast.resources.router import Router
 from holdfast.runtime import part_checks
 from holdfast.state.ledger import Ledger
@@ -289,7 +289,8 @@ def _recurring(effective: Effective) -> Iterator[str]:
     proposing = registry.having(resources, lambda kind: kind.proposes_parts)
     plugins = {one.name: one.spec for one in proposing}
     for one in registry.having(resources, lambda kind: kind.admits_parts):
-        name = one.spec.plugin_ref
-        triggers = (*(plugins[name].triggers or ()), *(one.spec.triggers or ()))
+        if one.spec.plugin_ref is None:
+            continue  # it hands parts in by itself
+        triggers = (*(plugins[one.spec.plugin_ref].triggers or ()), *(one.spec.triggers or ()))
         if any(trigger.type == "interval" for trigger in triggers):
-            yield plugin_source(name)
+            yield str(one.spec.contributor)

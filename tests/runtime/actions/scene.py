@@ -27,6 +27,16 @@ metadata: {name: test}
 spec:
   resources:
 """
+# Proposals need no `allow`.
+SOURCES = "".join(
+    f"""\
+    - apiVersion: plugin.holdfast.dev/v1alpha1
+      kind: DynamicConfigSource
+      metadata: {{name: {name}}}
+      spec: {{source: Owner/{name}}}
+"""
+    for name in ("a", "b", "ci")
+)
 POLICY = """\
     - apiVersion: hybrid.holdfast.dev/v1alpha1
       kind: ProviderActionPolicy
@@ -115,7 +125,7 @@ class Scene:
         lines = POLICY % json.dumps(spec)
         for name in plugin.split():
             lines += PLUGIN % (name, timeout, capabilities, self.log)
-        self.file.write_text(HEAD + lines)
+        self.file.write_text(HEAD + SOURCES + lines)
 
     def view(self) -> Effective:
         return merge(load_router(self.file, self.root), self.parts, self.now)

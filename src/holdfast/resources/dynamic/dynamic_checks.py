@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.resources.dynamic.dynamic_config_source import DynamicConfigSource
 from holdfast.resources.dynamic.dynamic_override_policy import DynamicOverridePolicy
-from holdfast.resources.dynamic.source_name import plugin_of, plugin_source
+from holdfast.resources.dynamic.source_name import plugin_of
 from holdfast.resources.resource import Fault, Finding, Resource
 from holdfast.resources.site import Site
 
@@ -18,21 +18,22 @@ def check(site: Site) -> Iterator[Finding]:
 
 
 def _sources(site: Site) -> Iterator[Finding]:
-    """A plugin is one source: two lifetimes for it would contradict each other."""
+    """Two policies and lifetimes for one source would contradict each other."""
     seen: dict[str, Resource] = {}
     for source in site.of(DynamicConfigSource):
-        first = seen.setdefault(source.spec.plugin_ref, source)
+        first = seen.setdefault(source.spec.contributor, source)
         if first is not source:
-            message = f"{plugin_source(source.spec.plugin_ref)} has a source already: {first}"
-            yield source, Fault(("pluginRef",), message)
+            message = f"{source.spec.contributor} has a source already: {first}"
+            yield source, Fault(("source" if source.spec.source else "pluginRef",), message)
 
 
 def _policy(policy: Resource, site: Site) -> Iterator[Finding]:
-    bound = {source.spec.plugin_ref for source in site.of(DynamicConfigSource)}
+    bound = {source.spec.contributor for source in site.of(DynamicConfigSource)}
     for number, allowance in enumerate(policy.spec.allow):
-        plugin = plugin_of(allowance.source)
-        if plugin and plugin not in bound:
-            message = f"no DynamicConfigSource has pluginRef {plugin}: it contributes nothing"
+        if allowance.source not in bound:
+            plugin = plugin_of(allowance.source)
+            wanted = f"pluginRef {plugin}" if plugin else f"source {allowance.source}"
+            message = f"no DynamicConfigSource has {wanted}: it contributes nothing"
             yield policy, Fault(("allow", number, "source"), message, warning=True)
         for index, target in enumerate(allowance.targets):
             if (target.kind, target.name) not in site.named:

@@ -4,7 +4,7 @@ kernel settings of the network."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.config.part import Directive
 from holdfast.resources import registry
@@ -12,8 +12,8 @@ from holdfast.resources.dynamic import dynamic_target
 from holdfast.resources.dynamic.dynamic_target import TargetSpec
 from holdfast.resources.dynamic.source_name import source
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
+from holdfast.resources.spec.reading import dotted
 from holdfast.resources.spec.shape import Spec, choice, listed, nested, optional, parsed, required
-from holdfast.resources.system.sysctl import Sysctl
 
 OPERATIONS = ("mask",)
 _KEYS = r"net\.[A-Za-z0-9_.*@-]+"
@@ -83,9 +83,13 @@ def allowed(policies: Iterable[Resource], source: str, directive: Directive) -> 
 
 
 def settings_not_allowed(
-    policies: Iterable[Resource], source: str, resources: Iterable[Resource]
+    policies: Iterable[Resource],
+    source: str,
+    resources: Iterable[Resource],
+    called: Callable[[str], Iterable[str]],
 ) -> Iterator[str]:
-    """The kernel settings among what a source declares that none of these policies lets it set."""
+    """The kernel settings among what a source declares that none of these policies lets it set,
+    whatever the kind is that sets them. called: the kernel names of a link's resource."""
     patterns = [
         keys
         for policy in policies
@@ -94,11 +98,13 @@ def settings_not_allowed(
         for keys in allowance.keys
     ]
     for resource in resources:
-        if isinstance(resource.spec, Sysctl):
-            key = resource.spec.key
-            if not any(matches(pattern, key) for pattern in patterns):
-                message = f"no DynamicOverridePolicy allows {source} to set {key}"
-                yield f"{resource.place}: spec.key: {message} (`sysctls`)"
+        for setting in registry.kind(resource.kind).settings(resource):
+            links = sorted(called(setting.link)) if setting.link else ("",)
+            for key in (setting.key.replace("{}", link) if link else setting.key for link in links):
+                if not any(matches(pattern, key) for pattern in patterns):
+                    path = dotted(("spec", *setting.location))
+                    message = f"no DynamicOverridePolicy allows {source} to set {key}"
+                    yield f"{resource.place}: {path}: {message} (`sysctls`)"
 
 
 def matches(pattern: str, key: str) -> bool:
@@ -120,9 +126,10 @@ def matches(pattern: str, key: str) -> bool:
 KINDS = (
     Kind(
         DynamicOverridePolicy,
-        "Lets a source mask resources of the startup file, and declare a Sysctl. Without it a mask"
-        " is ignored and reported, and a part with a Sysctl is rejected. Only the startup file may"
-        " hold one: a source cannot allow itself anything.",
+        "Lets a source mask resources of the startup file, and set kernel settings of the network,"
+        " by a Sysctl or an IPv4ReversePathFilter. Without it a mask is ignored and reported, and a"
+        " part with such a setting is rejected. Only the startup file may hold one: a source cannot"
+        " allow itself anything.",
         (),
         """\
 allow:

@@ -1,12 +1,12 @@
 """The effective config: the startup file and all parts in force, merged. Pure.
 
 1. Of each source the newest part counts, no longer than its DynamicConfigSource lets it; those
-   that are over are dropped.
+   that are over are dropped. One that no DynamicConfigSource names is rejected.
 2. The others are taken in order of source, generation and name. Each is taken in whole or rejected
-   whole, with its reasons: it may not be read, declare what the startup file or an accepted part
-   declares already, or make the configuration invalid. A rejected part leaves no trace: the rest
-   is as if it had never been there. One that refers to what a later one contributes is tried again
-   after that.
+   whole, with its reasons: it may not be read, declare what its DynamicConfigSource does not allow
+   or what the startup file or an accepted part declares already, or make the configuration
+   invalid. A rejected part leaves no trace: the rest is as if it had never been there. One that
+   refers to what a later one contributes is tried again after that.
 3. Of a source whose newest part is rejected, the one that was in force last stays, if it is not
    over and is valid together with all that was accepted. It never keeps out a newest part.
 4. Masks that a DynamicOverridePolicy of the startup file allows suppress their targets; others are
@@ -28,8 +28,8 @@ from holdfast.config.merge import Ignored
 from holdfast.config.part import RECORD, Directive, Part, Target
 from holdfast.dataclass import dataclass, replace
 from holdfast.resources import registry
+from holdfast.resources.dynamic import source_policy
 from holdfast.resources.dynamic.merger import Merger, Taken
-from holdfast.resources.dynamic.source_name import plugin_source
 from holdfast.resources.resource import Resource
 from holdfast.resources.router import Router
 from holdfast.resources.spec.moments import format_moment
@@ -110,30 +110,66 @@ def merge(
     that was in force last. before: an earlier merge, whose router is kept where sources said
     nothing but the same again; the places of resources then name the generation that brought
     them."""
-    lifetimes = _lifetimes(startup)
+    admitted = _admitted(startup)
+    lifetimes = {source: one.spec.ttl for source, one in admitted.items()}
     given = [merging.capped(part, lifetimes.get(part.source)) for part in parts]
     current, expired = merging.split(merging.newest(given), now)
-    waiting, _ = merging.split(merging.standbys(given, accepted).values(), now)
+    waiting, _ = merging.split(_standbys(given, current, accepted, admitted), now)
     standby = {part.source: part for part in waiting}
     # What is over without ever having been in force has replaced nothing.
     current += [standby.pop(part.source) for part in expired if part.source in standby]
     current.sort(key=lambda part: part.source)
-    if before is not None and before.startup is startup and _repeats(before, current, standby):
+    if (
+        before is not None
+        and before.startup is startup
+        and _repeats(before, current, standby, admitted)
+    ):
         merged = _renewed(before, {part.source: part for part in current})
     else:
-        merged = _merged(startup, current, standby, lifetimes)
+        merged = _merged(startup, current, standby, admitted)
     until = merging.next_change([*current, *standby.values()])
     return replace(merged, expired=tuple(expired), next_change=until)
 
 
-def _repeats(before: Effective, current: Iterable[Part], standby: Mapping[str, Part]) -> bool:
-    """Do the sources say nothing but the same again?"""
-    said, says = (
-        sorted((part.source, part.digest) for part in parts) for parts in (_judged(before), current)
-    )
-    return said == says and all(
+def _standbys(
+    given: Sequence[Part],
+    current: Iterable[Part],
+    accepted: Mapping[str, int],
+    admitted: Mapping[str, Resource],
+) -> Iterator[Part]:
+    """What may stay in force where a newer part is rejected, for as long as its source may say.
+    One that is itself the newest asks for more time than it may: what it says was in force before,
+    and is no worse for that."""
+    asking = {
+        part.source: part
+        for part in current
+        if accepted.get(part.source) == part.generation and _outlasts(part, admitted)
+    }
+    for source, part in (merging.standbys(given, accepted) | asking).items():
+        policy = admitted.get(source)
+        allow = policy.spec.allow if policy is not None else None
+        yield merging.capped(part, allow.lifetime if allow is not None else None)
+
+
+def _repeats(
+    before: Effective,
+    current: Iterable[Part],
+    standby: Mapping[str, Part],
+    admitted: Mapping[str, Resource],
+) -> bool:
+    """Do the sources say nothing but the same again, and for no longer than they may?"""
+
+    def said(parts: Iterable[Part]) -> list[tuple[str, str, bool]]:
+        return sorted((part.source, part.digest, _outlasts(part, admitted)) for part in parts)
+
+    return said(_judged(before)) == said(current) and all(
         standby.get(one.part.source) == one.standby for one in before.rejected
     )
+
+
+def _outlasts(part: Part, admitted: Mapping[str, Resource]) -> bool:
+    policy = admitted.get(part.source)
+    return policy is not None and source_policy.outlasts(policy, part)
 
 
 def _judged(merged: Effective) -> list[Part]:
@@ -176,9 +212,9 @@ def _merged(
     startup: Router,
     parts: Sequence[Part],
     standby: Mapping[str, Part],
-    lifetimes: Mapping[str, float],
+    admitted: Mapping[str, Resource],
 ) -> Effective:
-    merger = Merger(startup, lifetimes)
+    merger = Merger(startup, admitted)
     merger.take(parts, standby)
     effective = _finished(merger)
     accepted = [merger.accepted[source] for source in sorted(merger.accepted)]
@@ -224,10 +260,10 @@ def _router(merger: Merger, accepted: Sequence[Taken]) -> Router:
     )
 
 
-def _lifetimes(startup: Router) -> dict[str, float]:
-    """How long parts of each plugin that may contribute are in force at most."""
+def _admitted(startup: Router) -> dict[str, Resource]:
+    """What admits each source that may contribute, by source."""
     return {
-        plugin_source(one.spec.plugin_ref): one.spec.ttl
+        one.spec.contributor: one
         for one in registry.having(startup.resources, lambda kind: kind.admits_parts)
     }
 

@@ -13,7 +13,7 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import Problem
 from holdfast.resources import registry
 from holdfast.resources.checks import cross_checks
-from holdfast.resources.dynamic import contribution, dynamic_target
+from holdfast.resources.dynamic import contribution, dynamic_target, source_policy
 from holdfast.resources.dynamic.contribution import Contribution
 from holdfast.resources.dynamic.dynamic_override_policy import (
     DynamicOverridePolicy,
@@ -42,7 +42,7 @@ class Taken:
 @dataclass(slots=True)
 class Merger:
     startup: Router
-    lifetimes: Mapping[str, float]  # of the plugins that may contribute, by source
+    admitted: Mapping[str, Resource]  # what admits each source that may contribute
     accepted: dict[str, Taken] = field(default_factory=dict)  # by source
     reasons: dict[str, Reasons] = field(default_factory=dict)  # against the newest part of a source
     against: dict[str, Reasons] = field(default_factory=dict)  # and against what stood in for it
@@ -98,9 +98,8 @@ class Merger:
         """Those that can be tried, by source."""
         found: dict[str, Contribution] = {}
         for part in parts:
-            name = plugin_of(part.source)
-            if name and part.source not in self.lifetimes:
-                reasons[part.source] = (f"no DynamicConfigSource has pluginRef {name}",)
+            if part.source not in self.admitted:
+                reasons[part.source] = (unnamed(part.source),)
                 continue
             try:
                 read = contribution.read(part, first[part.source])
@@ -176,7 +175,36 @@ class Merger:
         return ""
 
     def _not_allowed(self, given: Contribution) -> Iterator[str]:
-        return settings_not_allowed(self._policies, given.part.source, given.resources)
+        source = given.part.source
+        others = list(self._besides(source))
+        policy = self.admitted[source]
+        yield from source_policy.refusals(policy, given.part, given.resources, others)
+        called = source_policy.Links.of((*others, *given.resources)).called
+        yield from settings_not_allowed(self._policies, source, given.resources, called)
+        if any(registry.kind(one.kind).link is not None for one in given.resources):
+            yield from self._led_astray(given)
+
+    def _led_astray(self, given: Contribution) -> Iterator[str]:
+        """What a part in force may not declare any more once this one says which link a name
+        stands for."""
+        for source, taken in self.accepted.items():
+            if source == given.part.source:
+                continue
+            others = (*self._besides(source), *given.resources)
+            mine = taken.given
+            called = source_policy.Links.of((*others, *mine.resources)).called
+            for reason in (
+                *source_policy.refusals(self.admitted[source], mine.part, mine.resources, others),
+                *settings_not_allowed(self._policies, source, mine.resources, called),
+            ):
+                yield f"with it {source} would be led to another link: {reason}"
+
+    def _besides(self, source: str) -> Iterator[Resource]:
+        """What others declare: the startup file, and other sources whose parts are accepted."""
+        yield from self.startup.resources
+        for name, taken in self.accepted.items():
+            if name != source:
+                yield from taken.given.resources
 
     def _conflicts(self, given: Contribution) -> Iterator[str]:
         taken = chain.from_iterable(one.given.resources for one in self.accepted.values())
@@ -220,6 +248,16 @@ class Merger:
             elif resource.part:
                 warnings.append(_problem(resource, fault))
         return problems, tuple(warnings)
+
+
+def unnamed(source: str) -> str:
+    """What a source is told that no DynamicConfigSource names."""
+    if name := plugin_of(source):
+        return f"no DynamicConfigSource has pluginRef {name}"
+    return (
+        f"no DynamicConfigSource names {source}, so it contributes nothing: to allow it, declare"
+        f" one in the startup file with `source: {source}` and, under `allow`, what it may declare"
+    )
 
 
 def _shown(reasons: Iterable[str]) -> Reasons:

@@ -32,6 +32,18 @@ def plugin_of(source: str) -> str:
     return name if kind == PLUGIN else ""
 
 
+def parse_caller(text: str) -> str:
+    if plugin_of(parse_source(text)):
+        raise ValueError(f"{text!r} is a plugin, which `pluginRef` names")
+    return text
+
+
+def caller() -> Shape:
+    """A source that hands parts in, rather than being run for them."""
+    pattern = rf"^({OWNER}|{MANAGER})/[A-Za-z0-9]"
+    return parsed(parse_caller, "Owner/NAME or Manager/NAME", {"pattern": pattern})
+
+
 def unnumbered(text: str) -> str:
     """A line that names parts, without their generations: what a source says again, in a new one,
     is no news."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.engine.kinds.nft import NFT
 from holdfast.resources.firewall.zone import Zone
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against, nothing_alone
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against, nothing_alone
 from holdfast.resources.spec.shape import (
     Spec,
     choice,
@@ -18,7 +18,7 @@ from holdfast.resources.spec.shape import (
     reference,
     required,
 )
-from holdfast.resources.spec.values import Address, Network, address, prefix
+from holdfast.resources.spec.values import EVERYTHING, Address, Network, address, prefix
 
 _PORT = integer(1, 65535)
 
@@ -95,6 +95,16 @@ def _loopback(spec: ExposeService) -> bool:
     return spec.internal_address.is_loopback and not spec.suffix  # the end of an address may be ::1
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """The end of an address is of a host in any network; and clients anywhere are sent on by
+    `hairpin`, not only those of the zone."""
+    spec: ExposeService = resource.spec
+    if spec.suffix:
+        yield Reach(("internalAddress",), EVERYTHING[6])
+    if spec.hairpin:
+        yield Reach(("hairpin",), EVERYTHING[spec.version])
+
+
 KINDS = (
     Kind(
         ExposeService,
@@ -113,6 +123,7 @@ hairpin: true
         nothing_alone,
         check,
         open_to_others=nothing_against,
+        reaches=reaches,
         groups=("firewall",),
         combiner="firewall.nft_dnat",
         cross_checks="firewall.firewall_checks",

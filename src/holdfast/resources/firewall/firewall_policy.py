@@ -8,7 +8,7 @@ from holdfast.config.document import Location
 from holdfast.dataclass import dataclass
 from holdfast.engine.kinds.nft import NFT
 from holdfast.resources.firewall.zone import Zone, zone_links
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against, nothing_alone
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against, nothing_alone
 from holdfast.resources.site import Site
 from holdfast.resources.spec.shape import (
     Spec,
@@ -21,6 +21,7 @@ from holdfast.resources.spec.shape import (
     reference,
     required,
 )
+from holdfast.resources.spec.values import EVERYTHING
 
 # Zones that go without saying where they exist; no other name means anything.
 INSIDE, OUTSIDE = "lan", "wan"
@@ -185,6 +186,12 @@ def check(resource: Resource) -> Iterator[Fault]:
         seen.add((each.from_, each.to))
 
 
+def reaches(_resource: Resource) -> Iterator[Reach]:
+    """It is about every packet to the router and through it."""
+    for network in EVERYTHING.values():
+        yield Reach((), network)
+
+
 KINDS = (
     Kind(
         FirewallPolicy,
@@ -205,6 +212,7 @@ routerAccess:
         nothing_alone,
         check,
         open_to_others=nothing_against,
+        reaches=reaches,
         groups=("firewall",),
         combiner="firewall.nft_filter",
         cross_checks="firewall.firewall_checks",

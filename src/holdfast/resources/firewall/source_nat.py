@@ -16,10 +16,9 @@ from holdfast.resources.spec.shape import (
     listed,
     nested,
     optional,
-    parsed,
     required,
 )
-from holdfast.resources.spec.values import address, parse_prefix
+from holdfast.resources.spec.values import address, prefix
 
 _PORT = integer(1, 65535)
 _ADDRESS = address(4)
@@ -55,7 +54,7 @@ class Translation(Spec):
 class IPv4SourceNAT(Spec):
     outbound_interface: str = required(link_reference(), "where packets leave")
     source_cidrs: tuple[IPv4Network, ...] = required(
-        listed(parsed(lambda text: parse_prefix(text, 4), "IPv4 prefix or address")),
+        listed(prefix(4)),
         "whose packets; where resources overlap, the longer prefix prevails",
         name="sourceCIDRs",
     )

@@ -8,7 +8,7 @@ from holdfast.engine.artifact import Key, Value
 from holdfast.engine.intent import Action, Intent
 from holdfast.engine.kinds.link import LINK, TYPES, link, link_key
 from holdfast.resources.links.link_type import Bond, Bridge, Ip6tnl, Macvlan, Veth, Vlan, Vrf, Vxlan
-from holdfast.resources.resource import Fault, Kind, Link, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Link, Reach, Resource
 from holdfast.resources.site import Site
 from holdfast.resources.spec.shape import (
     Spec,
@@ -17,6 +17,7 @@ from holdfast.resources.spec.shape import (
     flag,
     integer,
     nested,
+    no_networks,
     optional,
     required,
     text,
@@ -27,6 +28,7 @@ from holdfast.resources.spec.values import ifname, mac
 _SETTINGS = ("adminUp", "mtu", "mac", "master", "alias", "type")
 _NEEDS_FIELDS = ("vlan", "vxlan", "vrf", "veth", "macvlan", "ip6tnl")
 _IPV6_LEAST_MTU = 1280
+_LOOPBACK = "lo"
 Detail = Bridge | Vlan | Vxlan | Vrf | Veth | Bond | Macvlan | Ip6tnl
 
 
@@ -58,7 +60,9 @@ class Interface(Spec):
         device_reference(empty=True), "the bridge, bond or VRF it belongs to"
     )
     # IFALIASZ is 256 with the final NUL.
-    alias: str | None = optional(text(longest=255), "a description kept in the kernel")
+    alias: str | None = optional(
+        text(longest=255, reach=no_networks), "a description kept in the kernel"
+    )
     type: str | None = optional(
         choice(*TYPES), "make the link, of this type; without it the link has to exist"
     )
@@ -136,6 +140,30 @@ def _check_observed(spec: Interface, alias: bool) -> Iterator[Fault]:
         yield Fault(("state",), f"cannot be absent: {why}")
 
 
+def _takes_down(spec: Interface) -> Iterator[str]:
+    """The fields by which it does."""
+    if spec.observed:
+        return
+    if spec.admin_up is False:
+        yield "adminUp"
+    if spec.state == "absent":
+        yield "state"
+
+
+def against_others(resource: Resource) -> Iterator[Fault]:
+    """Everything on the machine that speaks to itself does so over the loopback link, and what was
+    taken down stays down when its source is gone."""
+    spec: Interface = resource.spec
+    if spec.ifname == _LOOPBACK:
+        for name in _takes_down(spec):
+            yield Fault((name,), "lo stays up: only the startup file can take it down")
+
+
+def reaches(resource: Resource) -> Iterator[Reach]:
+    for name in _takes_down(resource.spec):
+        yield Reach((name,), ifname=resource.spec.ifname, down=True)
+
+
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: Interface = resource.spec
     if spec.observed:
@@ -199,7 +227,8 @@ mtu: 1500
 """,
         intents,
         check,
-        open_to_others=nothing_against,
+        open_to_others=against_others,
+        reaches=reaches,
         cross_checks="links.interface_checks",
         link=Link(lambda resource: str(resource.spec.ifname), 1500, over="parent", device=True),
     ),

@@ -9,7 +9,15 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.address import ADDRESS, address
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
 from holdfast.resources.site import Site
-from holdfast.resources.spec.shape import Spec, flag, link_reference, optional, required, text
+from holdfast.resources.spec.shape import (
+    Spec,
+    flag,
+    link_reference,
+    no_networks,
+    optional,
+    required,
+    text,
+)
 from holdfast.resources.spec.values import interface_address
 
 _INTERFACE = "the interface the address stands on"
@@ -29,7 +37,7 @@ class IPv4StaticAddress(Spec):
     address: IPv4Interface = required(interface_address(4), _ADDRESS)
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
-    allow_overlap_reason: str | None = optional(text(), _REASON)
+    allow_overlap_reason: str | None = optional(text(reach=no_networks), _REASON)
 
 
 class IPv6StaticAddress(Spec):
@@ -37,7 +45,7 @@ class IPv6StaticAddress(Spec):
     address: IPv6Interface = required(interface_address(6), "the address")
     exclusive: bool = optional(flag(), _EXCLUSIVE, default=False)
     allow_overlap: bool = optional(flag(), _OVERLAP, default=False)
-    allow_overlap_reason: str | None = optional(text(), _REASON)
+    allow_overlap_reason: str | None = optional(text(reach=no_networks), _REASON)
 
 
 StaticAddress = IPv4StaticAddress | IPv6StaticAddress

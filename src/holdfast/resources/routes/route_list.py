@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from holdfast.config.document import Place, SourceFile, decode
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.intent import BulkIntent
-from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, TYPES, batch
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, TYPES, batch, destination
 from holdfast.errors import ConfigError
 from holdfast.resources.resource import (
     Content,
@@ -17,6 +17,7 @@ from holdfast.resources.resource import (
     Folder,
     Identity,
     Kind,
+    Reach,
     Resource,
     nothing_against,
 )
@@ -33,6 +34,7 @@ from holdfast.resources.spec.shape import (
     integer,
     link_reference,
     listed,
+    no_networks,
     optional,
     text,
 )
@@ -44,7 +46,7 @@ _FOR_LINES = "for lines that do not say"
 
 class RouteList(Spec):
     routes: tuple[str, ...] | None = optional(
-        listed(text("routes as `ip route add` takes them", lines=True), least=0),
+        listed(text("routes as `ip route add` takes them", lines=True, reach=no_networks), least=0),
         "the routes, or else `file`",
     )
     file: str | None = optional(
@@ -222,6 +224,28 @@ def lines_declaring(
     return route_lines.lines_of(chunks, defaults(spec), wanted)
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """What stands in its lines."""
+    lines: RouteLines = resource.content
+    at = ("routes",)
+    for template, keys in lines.groups.items():
+        for hop in template.nexthops:
+            if hop.gateway:
+                yield Reach(at, ip_network(hop.gateway))
+            if hop.dev:
+                yield Reach(at, link=hop.dev)
+        if template.prefsrc:
+            yield Reach(at, ip_network(template.prefsrc))
+        for key in keys:
+            yield Reach(at, ip_network(destination(key)))
+
+
+def size(resource: Resource) -> int:
+    """Each of its routes counts: a list is no way round a limit."""
+    lines: RouteLines = resource.content
+    return max(1, sum(map(len, lines.groups.values())))
+
+
 KINDS = (
     Kind(
         RouteList,
@@ -242,6 +266,8 @@ routes:
         check,
         read,
         open_to_others=nothing_against,
+        reaches=reaches,
+        size=size,
         cross_checks="routes.route_checks",
         lines_declaring=lines_declaring,
         lone_gateways=lone_gateways,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.rule import RULE, rule
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.site import Site
 from holdfast.resources.spec.shape import Spec, choice, integer, link_reference, optional, required
-from holdfast.resources.spec.values import Network, mark, prefix, rule_table
+from holdfast.resources.spec.values import EVERYTHING, Network, mark, prefix, rule_table
 
 FULL_MASK = 0xFFFFFFFF
 
@@ -90,6 +90,13 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, artifact, resource.place)
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """A rule without a selector is for every packet."""
+    spec: RoutingRule = resource.spec
+    if not (spec.source or spec.destination or spec.iif or spec.oif):
+        yield Reach(("from",), EVERYTHING[spec.version])
+
+
 KINDS = (
     Kind(
         RoutingRule,
@@ -99,5 +106,6 @@ KINDS = (
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=reaches,
     ),
 )

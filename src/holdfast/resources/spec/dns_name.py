@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from holdfast.resources.spec.shape import Shape, parsed
+from holdfast.resources.spec.shape import Reaching, Shape, parsed
 
 # An underscore is no letter of a host name, but domains such as _tcp.example.org are looked up too.
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
@@ -36,5 +36,7 @@ def parse_host(text: str) -> str:
     return text.lower()
 
 
-def domain() -> Shape:
-    return parsed(parse_domain, "domain", {"minLength": 1, "maxLength": _LONGEST + 1})
+def domain(reach: Reaching | None = None) -> Shape:
+    """reach: where nothing is sent to what the name stands for."""
+    json = {"minLength": 1, "maxLength": _LONGEST + 1}
+    return parsed(parse_domain, "domain", json, reach=reach)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from holdfast.resources.spec.shape import Shape
+from holdfast.resources.spec.shape import Shape, no_networks
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
@@ -31,7 +31,7 @@ def duration(low: float, high: float) -> Shape:
 
     shown = f"length of time, {format_duration(low)} to {format_duration(high)}"
     pattern = r"^(\d+(\.\d+)?(ms|s|m|h|d))+$"
-    return Shape(read, {"type": "string", "pattern": pattern}, shown)
+    return Shape(read, {"type": "string", "pattern": pattern}, shown, reach=no_networks)
 
 
 def format_duration(seconds: float) -> str:

@@ -9,15 +9,18 @@ pydantic and building two models took 120 ms of it, this takes 2.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from holdfast.characters import trouble, trouble_within
 
 if TYPE_CHECKING:  # which loads YAML, and not only files have shapes
+    from ipaddress import IPv4Network, IPv6Network
+
     from holdfast.config.document import Location
 
 Json = dict[str, Any]
+Reaching = Callable[[Any], "Iterable[IPv4Network | IPv6Network]"]
 # What references ask for where they do not name a kind (registry.referred_as).
 LINK, DEVICE = "link", "device"
 REFERRED = "name of {}"  # the kinds come in where it is shown: many are known only to the registry
@@ -51,7 +54,10 @@ class ShapeError(ValueError):
 class Shape:
     """What a value may be: for the reader, for editors, and for people."""
 
-    __slots__ = ("json", "lines", "many", "nested", "read", "refers", "shown", "unchecked")
+    __slots__ = (
+        "ifname", "json", "lines", "many", "nested",
+        "reach", "read", "refers", "shown", "unchecked",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -64,6 +70,10 @@ class Shape:
         many: bool = False,
         lines: bool = False,  # tabs and ends of lines may be in it
         unchecked: bool = False,  # whoever reads what it holds looks for unfit characters
+        ifname: bool = False,  # the text is the kernel's name of a link
+        # The networks that a value lies in or may lie in, for the policy of a source. None: nobody
+        # can tell, and such a policy refuses it.
+        reach: Reaching | None = None,
     ) -> None:
         self.read = read
         self.json = json
@@ -73,6 +83,8 @@ class Shape:
         self.many = many
         self.lines = lines
         self.unchecked = unchecked
+        self.ifname = ifname
+        self.reach = reach
 
 
 class Entry:
@@ -223,6 +235,11 @@ def _not(value: Any, wanted: str) -> str:
     return f"must be {wanted}, not {shown}{quotes}"
 
 
+def no_networks(_value: Any) -> tuple[()]:
+    """The reach of what is neither an address nor a network."""
+    return ()
+
+
 def _scalar(value: Any) -> bool:
     return isinstance(value, bool | int | float)
 
@@ -243,6 +260,7 @@ def text(
     longest: int = 0,
     lines: bool = False,
     unchecked: bool = False,
+    reach: Reaching | None = None,
 ) -> Shape:
     def read(value: Any) -> str:
         given = _text(value)
@@ -254,7 +272,7 @@ def text(
 
     json: Json = {"type": "string", "minLength": least}
     json |= {"maxLength": longest} if longest else {}
-    return Shape(read, json, shown, lines=lines, unchecked=unchecked)
+    return Shape(read, json, shown, lines=lines, unchecked=unchecked, reach=reach)
 
 
 def flag() -> Shape:
@@ -264,7 +282,7 @@ def flag() -> Shape:
             raise ValueError(_not(value, "true or false") + meant)
         return value
 
-    return Shape(read, {"type": "boolean"}, "true or false")
+    return Shape(read, {"type": "boolean"}, "true or false", reach=no_networks)
 
 
 def _flag_meant(value: str) -> str:
@@ -284,7 +302,8 @@ def integer(low: int, high: int) -> Shape:
             raise ValueError(f"must be from {low} to {high}, not {value}")
         return value
 
-    return Shape(read, {"type": "integer", "minimum": low, "maximum": high}, f"{low} to {high}")
+    json: Json = {"type": "integer", "minimum": low, "maximum": high}
+    return Shape(read, json, f"{low} to {high}", reach=no_networks)
 
 
 def choice(*values: str) -> Shape:
@@ -293,16 +312,24 @@ def choice(*values: str) -> Shape:
             raise ValueError(_not(value, f"one of {', '.join(values)}"))
         return str(value)
 
-    return Shape(read, {"enum": list(values)}, ", ".join(f"`{value}`" for value in values))
+    shown = ", ".join(f"`{value}`" for value in values)
+    return Shape(read, {"enum": list(values)}, shown, reach=no_networks)
 
 
-def parsed(parse: Callable[[str], Any], shown: str, json: Json | None = None) -> Shape:
+def parsed(
+    parse: Callable[[str], Any],
+    shown: str,
+    json: Json | None = None,
+    *,
+    ifname: bool = False,
+    reach: Reaching | None = None,
+) -> Shape:
     """Text that `parse` turns into a value, or refuses with a ValueError that says why."""
 
     def read(value: Any) -> Any:
         return parse(_text(value))
 
-    return Shape(read, {"type": "string", **(json or {})}, shown)
+    return Shape(read, {"type": "string", **(json or {})}, shown, ifname=ifname, reach=reach)
 
 
 def reference(kind: type[Spec]) -> Shape:
@@ -324,7 +351,7 @@ def device_reference(*, empty: bool = False) -> Shape:
 def _reference(refers: str, *, empty: bool = False) -> Shape:
     inner = text(least=0 if empty else 1)
     more = ', `""` for none' if empty else ""
-    return Shape(inner.read, inner.json, REFERRED + more, refers=refers)
+    return Shape(inner.read, inner.json, REFERRED + more, refers=refers, reach=no_networks)
 
 
 def nested(spec: type[Spec]) -> Shape:
@@ -359,7 +386,25 @@ def listed(item: Shape, *, least: int = 1) -> Shape:
         many=True,
         lines=item.lines,
         unchecked=item.unchecked,
+        ifname=item.ifname,
+        reach=item.reach,
     )
+
+
+def values(spec: Spec) -> Iterator[tuple[Location, Shape, Any]]:
+    """Every value in a spec that is given or has a default: where it stands and what it may be."""
+    for entry in spec.entries:
+        value = getattr(spec, entry.attribute)
+        if value is None:
+            continue
+        items = enumerate(value) if entry.shape.many else ((None, value),)
+        for index, item in items:
+            here: Location = (entry.name,) if index is None else (entry.name, index)
+            if entry.shape.nested is None:
+                yield here, entry.shape, item
+            else:
+                for location, shape, inner in values(item):
+                    yield (*here, *location), shape, inner
 
 
 def references(spec: Spec) -> Iterator[tuple[Location, str, str]]:

@@ -16,7 +16,7 @@ from ipaddress import (
 )
 from typing import Any
 
-from holdfast.resources.spec.shape import Shape, parsed
+from holdfast.resources.spec.shape import Shape, no_networks, parsed
 
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
@@ -25,6 +25,7 @@ Network = IPv4Network | IPv6Network
 TABLES = {"default": 253, "main": 254, "local": 255}
 LOCAL_TABLE = 255
 _TABLE_MAX = _MARK_MAX = 0xFFFFFFFF
+EVERYTHING: dict[int, Network] = {4: IPv4Network("0.0.0.0/0"), 6: IPv6Network("::/0")}
 _MAC = r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}"
 _IFNAME_MAX = 15  # IFNAMSIZ, less the final NUL
 
@@ -154,31 +155,52 @@ def parse_encap_limit(value: Any) -> str:
 
 def address(family: int = 0) -> Shape:
     shown = f"{_family(family)} address"
-    return parsed(lambda text: parse_address(text, family), shown)
+    return parsed(lambda text: parse_address(text, family), shown, reach=_alone)
+
+
+def _alone(value: Address) -> tuple[Network]:
+    return (ip_network(value),)
+
+
+def _itself(value: Network) -> tuple[Network]:
+    return (value,)
+
+
+def _around(value: Interface) -> tuple[Network]:
+    """With the address comes a route to its whole network."""
+    return (value.network,)
+
+
+def any_ipv6(_value: Any) -> tuple[Network]:
+    """The reach of a value that is an IPv6 address only together with what is not known yet."""
+    return (EVERYTHING[6],)
 
 
 def interface_address(family: int) -> Shape:
     shown = f"IPv{family} address with prefix length"
-    return parsed(lambda text: parse_interface(text, family), shown, {"pattern": "/[0-9]+$"})
+    pattern = {"pattern": "/[0-9]+$"}
+    return parsed(lambda text: parse_interface(text, family), shown, pattern, reach=_around)
 
 
-def prefix() -> Shape:
-    return parsed(parse_prefix, "prefix or address")
+def prefix(family: int = 0) -> Shape:
+    shown = f"IPv{family} prefix or address" if family else "prefix or address"
+    return parsed(lambda text: parse_prefix(text, family), shown, reach=_itself)
 
 
 def destination(family: int) -> Shape:
     shown = f"IPv{family} prefix, or `default`"
-    return parsed(lambda text: parse_destination(text, family), shown)
+    return parsed(lambda text: parse_destination(text, family), shown, reach=_itself)
 
 
 def ifname() -> Shape:
     shown = f"kernel interface name, at most {_IFNAME_MAX} bytes"
     pattern = r"^[^\s/:%]+$"
-    return parsed(parse_ifname, shown, {"minLength": 1, "maxLength": 15, "pattern": pattern})
+    json = {"minLength": 1, "maxLength": 15, "pattern": pattern}
+    return parsed(parse_ifname, shown, json, ifname=True, reach=no_networks)
 
 
 def mac() -> Shape:
-    return parsed(parse_mac, "MAC address", {"pattern": f"^{_MAC}$"})
+    return parsed(parse_mac, "MAC address", {"pattern": f"^{_MAC}$"}, reach=no_networks)
 
 
 _TABLE_JSON = {"type": "integer", "minimum": 1, "maximum": _TABLE_MAX}
@@ -186,12 +208,14 @@ _TABLE_JSON = {"type": "integer", "minimum": 1, "maximum": _TABLE_MAX}
 
 def route_table() -> Shape:
     json = {"anyOf": [{**_TABLE_JSON, "not": {"const": 255}}, {"enum": ["main", "default"]}]}
-    return Shape(parse_route_table, json, "table number, `main` or `default`; not 255")
+    shown = "table number, `main` or `default`; not 255"
+    return Shape(parse_route_table, json, shown, reach=no_networks)
 
 
 def rule_table() -> Shape:
     json = {"anyOf": [_TABLE_JSON, {"enum": list(TABLES)}]}
-    return Shape(parse_table, json, "table number, `main`, `default` or `local`")
+    shown = "table number, `main`, `default` or `local`"
+    return Shape(parse_table, json, shown, reach=no_networks)
 
 
 def mark() -> Shape:
@@ -201,9 +225,10 @@ def mark() -> Shape:
             {"type": "string", "pattern": "^(0[xX][0-9a-fA-F]+|[0-9]+)$"},
         ]
     }
-    return Shape(parse_mark, json, f"number, also as 0x…, up to {_MARK_MAX:#x}")
+    shown = f"number, also as 0x…, up to {_MARK_MAX:#x}"
+    return Shape(parse_mark, json, shown, reach=no_networks)
 
 
 def encap_limit() -> Shape:
     json = {"anyOf": [{"const": "none"}, {"type": "integer", "minimum": 0, "maximum": 255}]}
-    return Shape(parse_encap_limit, json, "`none` or 0 to 255")
+    return Shape(parse_encap_limit, json, "`none` or 0 to 255", reach=no_networks)

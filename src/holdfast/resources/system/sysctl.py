@@ -9,12 +9,13 @@ from typing import Any
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.file import FILE, file
 from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
-from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, Setting
 from holdfast.resources.site import Site
-from holdfast.resources.spec.shape import Shape, Spec, flag, optional, parsed, required
+from holdfast.resources.spec.shape import Shape, Spec, flag, no_networks, optional, parsed, required
 
 # Settings of one link: what stands between is its name, dots and all, as in eth0.10.
 _PER_LINK = re.compile(r"(net\.(?:ipv4|ipv6|mpls)\.(?:conf|neigh))\.(.+)\.([^.]+)")
+_NO_LINKS = ("all", "default")  # which stand where the name of a link does
 
 # Settings of the network alone: other sources may set them where a DynamicOverridePolicy lets them.
 # Neighbours of these give rights to users (ping_group_range, ip_unprivileged_port_start), load
@@ -59,7 +60,10 @@ def parse_value(value: Any) -> str:
 
 class Sysctl(Spec):
     key: str = required(
-        parsed(parse_key, "key with dots", {"pattern": r"^[^\s/.]+(\.[^\s/.]+)+$"}), "the setting"
+        parsed(
+            parse_key, "key with dots", {"pattern": r"^[^\s/.]+(\.[^\s/.]+)+$"}, reach=no_networks
+        ),
+        "the setting",
     )
     value: str = required(
         Shape(
@@ -67,6 +71,7 @@ class Sysctl(Spec):
             {"anyOf": [{"type": "string", "pattern": r"\S"}, {"type": "integer"}]},
             "text or number",
             lines=True,
+            reach=no_networks,
         ),
         "what to set it to",
     )
@@ -91,7 +96,7 @@ def check(resource: Resource) -> Iterator[Fault]:
 
 
 def against_others(resource: Resource) -> Iterator[Fault]:
-    """A setting of another source is one of the network, and goes when the source does."""
+    """A setting of another source is one of the network, and no file outlives the source."""
     spec: Sysctl = resource.spec
     if not _OF_NETWORK.fullmatch(spec.key):
         message = f"{spec.key} is no setting of the network alone: the startup file can set it"
@@ -104,6 +109,17 @@ def against_others(resource: Resource) -> Iterator[Fault]:
         yield Fault(
             ("persistent",), "writes a file that is read at boot: the startup file can do so"
         )
+
+
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """The link that the setting is of, where it is of a single one."""
+    found = _PER_LINK.fullmatch(resource.spec.key)
+    if found and found[2] not in _NO_LINKS:
+        yield Reach(("key",), ifname=found[2])
+
+
+def settings(resource: Resource) -> Iterator[Setting]:
+    yield Setting(("key",), resource.spec.key)
 
 
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
@@ -140,6 +156,8 @@ KINDS = (
         intents,
         check,
         open_to_others=against_others,
+        reaches=reaches,
+        settings=settings,
         groups=("system",),
     ),
 )

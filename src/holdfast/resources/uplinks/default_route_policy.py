@@ -20,6 +20,7 @@ from holdfast.resources.spec.shape import (
     link_reference,
     listed,
     nested,
+    no_networks,
     optional,
     reference,
     required,
@@ -29,7 +30,7 @@ from holdfast.resources.spec.values import address, mark
 from holdfast.resources.uplinks import uplink
 from holdfast.resources.uplinks.health_check import HealthCheck
 from holdfast.resources.uplinks.policy_route_set import IPv4PolicyRouteSet
-from holdfast.resources.uplinks.selection import DESTINATIONS, SOURCES, prefixes, selection
+from holdfast.resources.uplinks.selection import DESTINATIONS, SOURCES, prefixes, reaches, selection
 from holdfast.resources.uplinks.uplink import State, Uplink
 
 _NAME = "for people to read"
@@ -44,7 +45,7 @@ _MODE = "how the candidate is chosen"
 
 
 class Candidate4(Spec):
-    name: str | None = optional(text(), _NAME)
+    name: str | None = optional(text(reach=no_networks), _NAME)
     interface: str | None = optional(link_reference(), uplink.LINK)
     route_set: str | None = optional(
         reference(IPv4PolicyRouteSet), "or flows are spread over the targets of this set"
@@ -68,7 +69,7 @@ class Candidate4(Spec):
 
 
 class Candidate6(Spec):
-    name: str | None = optional(text(), _NAME)
+    name: str | None = optional(text(reach=no_networks), _NAME)
     interface: str = required(link_reference(), uplink.LINK)
     gateway_source: str = optional(
         choice("none", "ra", "static"),
@@ -264,6 +265,7 @@ candidates:
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=lambda resource: reaches(resource, 4),
         combiner="uplinks.nft_default_route",
         cross_checks="uplinks.policy_checks",
         needs_facts=True,
@@ -283,6 +285,7 @@ candidates:
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=lambda resource: reaches(resource, 6),
         combiner="uplinks.nft_default_route",
         cross_checks="uplinks.policy_checks",
         needs_facts=True,

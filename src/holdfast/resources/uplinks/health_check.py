@@ -10,7 +10,15 @@ from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
 from holdfast.resources.site import Site
 from holdfast.resources.spec.dns_name import domain
 from holdfast.resources.spec.durations import duration
-from holdfast.resources.spec.shape import Spec, choice, integer, link_reference, optional, parsed
+from holdfast.resources.spec.shape import (
+    Spec,
+    choice,
+    integer,
+    link_reference,
+    no_networks,
+    optional,
+    parsed,
+)
 from holdfast.resources.spec.values import Address, address, mark
 
 _HOUR = 3600.0
@@ -64,10 +72,15 @@ class HealthCheck(Spec):
         integer(1, 65535), "for `tcp`, which needs it; `http` takes 80 and `dns` 53"
     )
     path: str | None = optional(
-        parsed(parse_path, "path", {"pattern": "^/[!-~]*$"}), "for `http`; / where not given"
+        parsed(parse_path, "path", {"pattern": "^/[!-~]*$"}, reach=no_networks),
+        "for `http`; / where not given",
     )
-    host: str | None = optional(domain(), "for `http`: the Host header, else the address")
-    query_name: str | None = optional(domain(), "for `dns`, which needs it: the name to look up")
+    host: str | None = optional(
+        domain(no_networks), "for `http`: the Host header, else the address"
+    )
+    query_name: str | None = optional(
+        domain(no_networks), "for `dns`, which needs it: the name to look up"
+    )
     interval: float = optional(duration(0.1, _HOUR), "from one probe to the next", default=60.0)
     given_timeout: float | None = optional(
         duration(0.01, 60.0),

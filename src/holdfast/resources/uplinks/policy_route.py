@@ -22,7 +22,7 @@ from holdfast.resources.spec.shape import (
 )
 from holdfast.resources.spec.values import address, mark
 from holdfast.resources.uplinks import uplink
-from holdfast.resources.uplinks.selection import DESTINATIONS, SOURCES, prefixes
+from holdfast.resources.uplinks.selection import DESTINATIONS, SOURCES, prefixes, reaches
 from holdfast.resources.uplinks.uplink import Uplink
 
 NO_PACKETS = "needs `sourceCIDRs`, `destinationCIDRs` or both; 0.0.0.0/0 stands for any"
@@ -88,6 +88,7 @@ sourceCIDRs: [192.168.1.64/28]
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=lambda resource: reaches(resource, 4),
         combiner="uplinks.nft_policy",
         cross_checks="uplinks.policy_checks",
         needs_facts=True,

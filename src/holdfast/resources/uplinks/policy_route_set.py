@@ -16,6 +16,7 @@ from holdfast.resources.spec.shape import (
     link_reference,
     listed,
     nested,
+    no_networks,
     optional,
     reference,
     required,
@@ -25,12 +26,12 @@ from holdfast.resources.spec.values import address, mark
 from holdfast.resources.uplinks import uplink
 from holdfast.resources.uplinks.health_check import HealthCheck
 from holdfast.resources.uplinks.policy_route import NO_PACKETS, intents
-from holdfast.resources.uplinks.selection import DESTINATIONS, SOURCES, prefixes
+from holdfast.resources.uplinks.selection import DESTINATIONS, SOURCES, prefixes, reaches
 from holdfast.resources.uplinks.uplink import Uplink
 
 
 class Target(Spec):
-    name: str | None = optional(text(), "for people to read")
+    name: str | None = optional(text(reach=no_networks), "for people to read")
     outbound_interface: str = required(link_reference(), uplink.LINK)
     table: int = required(uplink.own_table(), uplink.TABLE)
     priority: int = required(integer(1, 32765), uplink.PRIORITY)
@@ -99,6 +100,7 @@ targets:
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=lambda resource: reaches(resource, 4),
         combiner="uplinks.nft_policy",
         cross_checks="uplinks.policy_checks",
         needs_facts=True,

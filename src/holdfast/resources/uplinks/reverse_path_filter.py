@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from holdfast.engine.artifact import Key
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.sysctl import SYSCTL, sysctl
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, Setting, nothing_against
 from holdfast.resources.site import Site
 from holdfast.resources.spec.shape import Spec, choice, link_reference, optional, required
+from holdfast.resources.spec.values import EVERYTHING
 
 MODES = {"disabled": 0, "strict": 1, "loose": 2}
 
@@ -48,6 +49,20 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, artifact, resource.place, requires=requires)
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """Without an interface it is for packets of all of them."""
+    if resource.spec.target != "interface":
+        yield Reach(("target",), EVERYTHING[4])
+
+
+def settings(resource: Resource) -> Iterator[Setting]:
+    spec: IPv4ReversePathFilter = resource.spec
+    if spec.interface is not None:
+        yield Setting(("interface",), "net.ipv4.conf.{}.rp_filter", spec.interface)
+    else:
+        yield Setting(("target",), f"net.ipv4.conf.{spec.target}.rp_filter")
+
+
 KINDS = (
     Kind(
         IPv4ReversePathFilter,
@@ -57,6 +72,8 @@ KINDS = (
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=reaches,
+        settings=settings,
         cross_checks="uplinks.policy_checks",
     ),
 )

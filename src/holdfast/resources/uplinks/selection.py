@@ -8,8 +8,9 @@ from typing import Any
 
 from holdfast.dataclass import dataclass
 from holdfast.resources import nft_text
-from holdfast.resources.spec.shape import Shape, listed, parsed
-from holdfast.resources.spec.values import Network, parse_prefix
+from holdfast.resources.resource import Reach, Resource
+from holdfast.resources.spec.shape import Shape, listed
+from holdfast.resources.spec.values import EVERYTHING, Network, prefix
 
 SOURCES = "packets from these prefixes"
 DESTINATIONS = "packets to these prefixes"
@@ -21,8 +22,7 @@ _FEW = 16
 
 
 def prefixes(family: int) -> Shape:
-    item = parsed(lambda text: parse_prefix(text, family), f"IPv{family} prefix or address")
-    return listed(item)
+    return listed(prefix(family))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,12 @@ class Selection:
 def selection(spec: Any, family: int) -> Selection:
     """Of a spec with source_cidrs and destination_cidrs."""
     return Selection(family, _whole(spec.source_cidrs), _whole(spec.destination_cidrs))
+
+
+def reaches(resource: Resource, family: int) -> Iterator[Reach]:
+    """A policy without prefixes is for every packet."""
+    if not resource.spec.source_cidrs and not resource.spec.destination_cidrs:
+        yield Reach(("sourceCIDRs",), EVERYTHING[family])
 
 
 def _whole(found: Sequence[Network] | None) -> tuple[Network, ...]:

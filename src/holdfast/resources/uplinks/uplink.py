@@ -18,7 +18,7 @@ from holdfast.resources.facts import GONE
 from holdfast.resources.resource import Fault, Resource, id_of
 from holdfast.resources.routes import nexthops
 from holdfast.resources.site import Site
-from holdfast.resources.spec.shape import Shape
+from holdfast.resources.spec.shape import Shape, no_networks
 from holdfast.resources.spec.values import TABLES, Address, parse_table
 
 DEFAULT_METRIC = 50
@@ -50,7 +50,7 @@ def own_table() -> Shape:
         "maximum": 0xFFFFFFFF,
         "not": {"enum": [253, 254, 255]},
     }
-    return Shape(read, json, "table number, not 253 to 255")
+    return Shape(read, json, "table number, not 253 to 255", reach=no_networks)
 
 
 def faults(spec: Any, location: Location) -> Iterator[Fault]:

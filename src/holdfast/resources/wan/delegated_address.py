@@ -18,11 +18,13 @@ from holdfast.resources.spec.shape import (
     Spec,
     flag,
     link_reference,
+    no_networks,
     optional,
     parsed,
     reference,
     required,
 )
+from holdfast.resources.spec.values import any_ipv6
 from holdfast.resources.wan.prefix_delegation import SUBNET_LENGTH, IPv6PrefixDelegation
 
 
@@ -47,7 +49,7 @@ def _subnet_id() -> Shape:
 
     pattern = "^(0[xX])?[0-9a-fA-F]{1,16}$"
     json = {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": pattern}]}
-    return Shape(read, json, "number, also as 0x…")
+    return Shape(read, json, "number, also as 0x…", reach=no_networks)
 
 
 class IPv6DelegatedAddress(Spec):
@@ -61,7 +63,8 @@ class IPv6DelegatedAddress(Spec):
         name="subnetID",
     )
     address_suffix: IPv6Address = required(
-        parsed(parse_suffix, "end of an IPv6 address"), "the last 64 bits of the address"
+        parsed(parse_suffix, "end of an IPv6 address", reach=any_ipv6),
+        "the last 64 bits of the address",
     )
     send_ra: bool | None = optional(
         flag(),

@@ -13,7 +13,7 @@ from holdfast.engine.kinds.address import address as address_artifact
 from holdfast.engine.kinds.link import LINK, link, link_key
 from holdfast.engine.kinds.route import ROUTE, Nexthop, batch, pack_key, template
 from holdfast.resources.facts import Lease, LinkAddress, Lookup
-from holdfast.resources.resource import Fault, Kind, Link, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Link, Reach, Resource, nothing_against
 from holdfast.resources.site import Site
 from holdfast.resources.spec import dns_name
 from holdfast.resources.spec.shape import (
@@ -28,7 +28,14 @@ from holdfast.resources.spec.shape import (
     reference,
     required,
 )
-from holdfast.resources.spec.values import Address, address, encap_limit, ifname
+from holdfast.resources.spec.values import (
+    EVERYTHING,
+    Address,
+    address,
+    any_ipv6,
+    encap_limit,
+    ifname,
+)
 from holdfast.resources.wan import delegated_address
 from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress, Missing, parse_suffix
 
@@ -75,7 +82,7 @@ class DSLiteTunnel(Spec):
         reference(IPv6DelegatedAddress), "in whose subnet the local end is"
     )
     local_address_suffix: IPv6Address | None = optional(
-        parsed(parse_suffix, "end of an IPv6 address"),
+        parsed(parse_suffix, "end of an IPv6 address", reach=any_ipv6),
         "the last 64 bits of the local end; the delegated address itself where not given",
     )
     default_route: bool = optional(
@@ -251,6 +258,11 @@ def _default_route(resource: Resource, site: Site) -> Iterator[BulkIntent]:
         yield BulkIntent(resource.id, whole, resource.place, (link_key(name),))
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    if resource.spec.default_route:
+        yield Reach(("defaultRoute",), EVERYTHING[4])
+
+
 KINDS = (
     Kind(
         DSLiteTunnel,
@@ -270,6 +282,7 @@ defaultRoute: true
         intents,
         check,
         open_to_others=nothing_against,
+        reaches=reaches,
         cross_checks="wan.dslite_checks",
         needs_facts=True,
         link=Link(ifname_of, DEFAULT_MTU, field="tunnelName", remote=remote_address),

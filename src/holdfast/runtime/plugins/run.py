@@ -304,7 +304,7 @@ def with_words(outcome: Outcome) -> str:
 def _longest(plugin: str, effective: Effective) -> float:
     for one in effective.startup.resources:
         if isinstance(one.spec, DynamicConfigSource) and one.spec.plugin_ref == plugin:
-            return float(one.spec.ttl)
+            return float(one.spec.ttl or protocol.LONGEST_TTL_S)
     return protocol.LONGEST_TTL_S
 
 
