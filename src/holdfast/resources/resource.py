@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,7 @@ class Reach:
 
     location: Location  # inside the spec
     network: Network | None = None
+    packed: Sequence[bytes] = ()  # or many: prefix length and address of each
     link: str = ""  # the name of a resource, or the kernel's name where no resource has it
     ifname: str = ""  # or in any case the kernel's name
     down: bool = False  # the link is taken down or deleted: a pattern is not enough to allow it

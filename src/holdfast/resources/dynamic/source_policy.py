@@ -142,6 +142,8 @@ class _Judge:
         for reach in kind.reaches(one):
             if reach.network is not None:
                 yield from self._network(one, reach.location, reach.network)
+            for network in self._outside(reach.packed):
+                yield from self._network(one, reach.location, network)
             if reach.ifname:
                 yield from self._link(one, reach.location, reach.ifname, {reach.ifname})
             if reach.link:
@@ -173,6 +175,21 @@ class _Judge:
             seen.add(found.id)
             for _, below, other in shape.references(found.spec):
                 yield from self._led_to(below, other, seen)
+
+    def _outside(self, packed: Iterable[bytes]) -> Iterator[Network]:
+        """Those that may be refused. There may be 100 000 in a list, and to make a network of each
+        takes seconds."""
+        allowed = {
+            4: [(int(one[0]), int(one[-1])) for one in self.prefixes if one.version == 4],
+            6: [(int(one[0]), int(one[-1])) for one in self.prefixes if one.version == 6],
+        }
+        for key in packed:
+            version, bits = (4, 32) if len(key) == 5 else (6, 128)
+            first = int.from_bytes(key[1:], "big")
+            last = first | ((1 << (bits - key[0])) - 1)
+            fits = any(low <= first and last <= high for low, high in allowed[version])
+            if not fits or (version == 6 and first >> 32 == 0xFFFF):
+                yield (IPv4Network if version == 4 else IPv6Network)((first, key[0]))
 
     def _network(self, one: Resource, at: Location, network: Network) -> Iterator[str]:
         for wanted in (network, *_as_ipv4(network)):

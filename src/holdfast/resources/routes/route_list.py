@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.config.document import Place, SourceFile, decode
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.intent import BulkIntent
-from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, TYPES, batch, destination
+from holdfast.engine.kinds.route import MAIN_TABLE, ROUTE, TYPES, batch
 from holdfast.errors import ConfigError
 from holdfast.resources.resource import (
     Content,
@@ -236,8 +236,7 @@ def reaches(resource: Resource) -> Iterator[Reach]:
                 yield Reach(at, link=hop.dev)
         if template.prefsrc:
             yield Reach(at, ip_network(template.prefsrc))
-        for key in keys:
-            yield Reach(at, ip_network(destination(key)))
+        yield Reach(at, packed=keys)
 
 
 def size(resource: Resource) -> int:

@@ -37,6 +37,6 @@ def parse_host(text: str) -> str:
 
 
 def domain(reach: Reaching | None = None) -> Shape:
-    """reach: where nothing is sent to what the name stands for."""
+    """reach: of the addresses that the name may stand for, where anything is sent there."""
     json = {"minLength": 1, "maxLength": _LONGEST + 1}
     return parsed(parse_domain, "domain", json, reach=reach)

@@ -52,7 +52,7 @@ class DSLiteTunnel(Spec):
         ifname(), "the kernel's name of the tunnel; that of the resource where not given"
     )
     aftr_fqdn: str | None = optional(
-        dns_name.domain(),
+        dns_name.domain(any_ipv6),
         "the name of the AFTR, asked for in the DNS",
         name="aftrFQDN",
     )
