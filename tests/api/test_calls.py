@@ -18,13 +18,20 @@ from tests.agent.daemon import serve
 from tests.agent.two_providers import until
 from tests.api.conftest import ROUTER, Served, declare
 from tests.namespace import Namespace
+from tests.resources.parts import admitting
 
 LONG = 120.0
+ADMITTING = ROUTER | {"DynamicConfigSource/ci": json.dumps(admitting()[2])}
 TEXT = pb.Form(text=True)
 
 
 def whole(client: Client, call: str, request: Message, kind: Any) -> bytes:
     return b"".join(piece.data for piece in client.stream(call, request, kind, LONG))
+
+
+def resources(client: Client) -> list[str]:
+    reply = client.ask("Router.Status", pb.StatusRequest(), pb.StatusReply, LONG)
+    return [one.resource for one in reply.resources]
 
 
 def test_who_answers(served: Served) -> None:
@@ -262,6 +269,8 @@ def test_what_is_wrong_is_said_as_on_the_command_line(served: Served) -> None:
 
 def test_parts(served: Served) -> None:
     client = served.client()
+    declare(served.file, ADMITTING)
+    until(lambda: "DynamicConfigSource/ci" in resources(client), "the source to be admitted")
     request = put(spec(resources=[ROUTE]))
     reply = client.ask("Dynamic.Put", request, pb.PutPartReply, LONG)
     assert reply.ref == "Owner/ci#1"
@@ -309,7 +318,7 @@ def test_a_part_that_comes_before_a_valid_file(netns: Namespace, root: Path) -> 
         reply = served.client().ask("Dynamic.Put", request, pb.PutPartReply, LONG)
         assert reply.ref == "Owner/ci#1"
         assert "is not in force" in reply.rejected[0]
-        declare(file, ROUTER)
+        declare(file, ADMITTING)
         until(lambda: bool(netns.ip_json("route show 10.7.0.0/16")), "the route of the part")
 
 

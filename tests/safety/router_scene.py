@@ -24,6 +24,7 @@ from holdfast.host.facts.on_link import read_on_link
 from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
+from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.questions import gateways
@@ -63,8 +64,7 @@ def document(resources: Mapping[str, str]) -> str:
     text = HEAD if resources else HEAD.replace("resources:", "resources: []")
     for name, spec in resources.items():
         kind, _, short = name.partition("/")
-        group = "system" if kind in ("Sysctl", "Hostname") else "net"
-        text += f"    - apiVersion: {group}.holdfast.dev/v1alpha1\n      kind: {kind}\n"
+        text += f"    - apiVersion: {registry.api_versions(kind)[0]}\n      kind: {kind}\n"
         text += f"      metadata: {{name: {short}}}\n      spec: {spec}\n"
     return text
 
