@@ -32,8 +32,8 @@ _NOTICES = (
     "waiting for another process to let go of the ledger",
 )
 WAN = ("Interface", "wan", "{ifname: wan0, adminUp: true, mtu: 1500}")
-_KIND, _NAME, _ALLOWED = admitting()
-ADMITTING = (_KIND, _NAME, json.dumps(_ALLOWED))  # Owner/ci may declare anything
+_KIND, _, _ALLOWED = admitting()
+ADMITTING = (_KIND, "ci", json.dumps(_ALLOWED))  # Owner/ci may declare anything
 WAN_ADDRESS = ("IPv4StaticAddress", "wan", "{interface: wan, address: 192.0.2.1/24}")
 
 

@@ -145,7 +145,7 @@ def test_what_is_masked_is_suppressed_and_well(holdfast: Holdfast, served: Path)
     holdfast.ok("apply", "router.yaml", "--yes")
     done = holdfast.ok("status", "router.yaml")
     assert "Suppressed  IPv4Route/fallback        masked by Owner/ci#1 until 20" in done.out
-    assert "5 resources: 4 Healthy, 1 Suppressed." in done.out
+    assert "6 resources: 5 Healthy, 1 Suppressed." in done.out
     status = holdfast.ok("status", "router.yaml", "-o", "json").json
     (one,) = [each for each in status["resources"] if each["phase"] == "Suppressed"]
     assert one["maskedBy"] == ["Owner/ci#1"]
@@ -222,14 +222,14 @@ def test_the_effective_config_can_be_applied_as_a_file(holdfast: Holdfast) -> No
     holdfast.ok("dynamic", "put", write(holdfast), "router.yaml")
     text = holdfast.ok("dynamic", "render", "router.yaml").out
     resources = yaml.safe_load(text)["spec"]["resources"]
-    assert [one["metadata"]["name"] for one in resources] == ["wan", "wan", "ci", "app"]
+    assert [one["metadata"]["name"] for one in resources] == ["ci", "wan", "wan", "ci", "app"]
     assert resources[-1] == APP
     holdfast.ok("dynamic", "withdraw", "Owner/ci")
     (holdfast.folder / "whole.yaml").write_text(text)
     assert holdfast.ok("validate", "whole.yaml")
     as_json = holdfast.ok("dynamic", "render", "router.yaml", "-o", "json").json
     assert [one["metadata"]["name"] for one in as_json["spec"]["resources"]] == [
-        "wan", "wan", "fallback", "ci",
+        "ci", "wan", "wan", "fallback", "ci",
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@ works or tells that the ledger is damaged, and nothing that is there goes."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -18,7 +19,7 @@ from holdfast.state.ledger import Ledger
 from holdfast.state.plugin_runs import FAILED, PluginRun
 from tests.cli.conftest import Holdfast
 from tests.namespace import Namespace
-from tests.resources.parts import NOW, part, raw
+from tests.resources.parts import NOW, admitting, part, raw
 from tests.safety.router_scene import document
 from tests.state.samples import claim
 
@@ -29,6 +30,7 @@ RESOURCES = {
     "IPv4Route/one": "{destination: 10.1.0.0/16, gateway: 192.0.2.254, interface: wan}",
     "RoutingRule/one": "{priority: 1000, from: 192.0.2.0/24, table: 100}",
     "Neighbour/one": "{interface: wan, address: 192.0.2.9, mac: 02:00:00:00:00:09}",
+    "DynamicConfigSource/tests": json.dumps(admitting("Owner/tests")[2]),
 }
 PART = part(
     "Owner/tests",
