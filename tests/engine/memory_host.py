@@ -47,6 +47,7 @@ class MemoryHost:
     unknown: dict[str, str] = field(default_factory=dict)
     losses: dict[Key, list[Loss]] = field(default_factory=dict)
     failing: dict[Key, str] = field(default_factory=dict)  # what apply says of an artifact
+    obstructed: bool = False  # whether it says so because something is in the way
     remembered: dict[Key, Fields] = field(default_factory=dict)  # what apply says of routes
     log: list[str] = field(default_factory=list)
     after_apply: Callable[[], None] = lambda: None
@@ -129,7 +130,9 @@ class MemoryHost:
         key = subject.key
         self.log.append(f"{operation.verb} {key}")
         if key in self.failing:
-            return Result(operation, 0, (Failure(key, self.failing[key]),))
+            return Result(
+                operation, 0, (Failure(key, self.failing[key], obstructed=self.obstructed),)
+            )
         there = self.objects.setdefault(key, [])
         if operation.verb in (Verb.DELETE, Verb.REPLACE):
             seen = operation.observed if isinstance(operation.observed, Artifact) else subject

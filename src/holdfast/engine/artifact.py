@@ -167,9 +167,10 @@ class ArtifactKind:
     # One in words, the way `ip` says it, from its name and fields; None: its kind and name.
     shown: Callable[[str, Mapping[str, Any]], list[str]] | None = None
     naming: Naming = Naming()
-    # What an object is for, wherever it stands. One that nothing declares stays while another that
-    # is declared for the same waits: a NIC that was renamed keeps its addresses.
-    purpose: Callable[[Fields], object] = lambda _fields: None
+    # What an object is for, in words that others of its kind share. One that nothing declares stays
+    # while another that is declared for the same waits or could not be made: a NIC that was renamed
+    # keeps its addresses, and a link whose new address is refused keeps the old one.
+    purposes: Callable[[Artifact], frozenset[str]] = lambda _artifact: frozenset()
     bulk: BulkKind | None = None
 
     @property

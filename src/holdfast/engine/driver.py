@@ -61,6 +61,8 @@ class Failure:
     key: Key
     error: str  # the system's own words: errno text and extended ack
     exists: bool = False  # an exclusive create met something foreign
+    # Something of another name is in its way, which may be what shall go: the same VLAN.
+    obstructed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ _PAST = {
 }
 
 AWAITED = "kept: what shall take its place waits"
+CARRIES = "kept: what stands on it waits for what shall take its place"
 
 
 class Risk(StrEnum):

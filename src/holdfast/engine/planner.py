@@ -20,11 +20,19 @@ while any kind could not be observed, or while a source has not said yet what it
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 
 from holdfast.dataclass import replace
-from holdfast.engine import bulk_planner, decide, diff, guard, ownership, unrecovered
+from holdfast.engine import (
+    bulk_planner,
+    decide,
+    diff,
+    guard,
+    make_before_break,
+    ownership,
+    unrecovered,
+)
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim, ClaimState
 from holdfast.engine.draft import Draft, Wanted
@@ -32,7 +40,7 @@ from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import depths, rank
-from holdfast.engine.plan import AWAITED, Held, Orphan, Plan
+from holdfast.engine.plan import AWAITED, CARRIES, Held, Orphan, Plan
 from holdfast.engine.policy import Policy
 
 ELSEWHERE = "kept: claimed in another network namespace of this boot"
@@ -152,12 +160,25 @@ def _decide_intent(want: Wanted, draft: Draft) -> None:
         draft.hold(intent, waits)
         return
     objection = _objection(want, kind, draft)
-    if objection and not any(sighting.tag for sighting in sightings):
+    if objection and not _in_force(key, kind, sightings, draft):
         draft.hold(intent, objection, blocked=True)
         return
     decide.ensure(want, kind, sightings, draft)
     if objection:
-        draft.blocked.append(Held(intent.owner, intent.origin, objection, key))
+        # What others added since does not take away what was there first, nor keeps it from coming
+        # back; somebody should look at it all the same.
+        reason = f"stays in force, but {objection}"
+        draft.blocked.append(Held(intent.owner, intent.origin, reason, key))
+
+
+def _in_force(key: Key, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> bool:
+    """Is it ours already, or was it until somebody took it away?"""
+    claim = draft.claims.get(key)
+    epoch = draft.policy.epoch
+    made = claim is not None and claim.state is ClaimState.OWNED
+    if made and claim is not None and ownership.in_force(claim, epoch):
+        return True
+    return bool(ownership.split(kind, sightings, claim, epoch)[0])
 
 
 def _await(intent: Intent, kind: ArtifactKind, sightings: Sequence[Sighting], draft: Draft) -> None:
@@ -200,27 +221,55 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
     observed = draft.observed
     bulk_names = {name for name, kind in KINDS.items() if kind.bulk}
     unseen = (key for key in draft.claims if key not in observed.sightings)
-    waiting = {_purpose(wanted[key].intent.artifact) for key in draft.missing if key in wanted}
-    for key in chain(observed.sightings, unseen):
-        if key in wanted or observed.why_unknown(key) or key.kind in bulk_names:
-            continue
-        kind = KINDS[key.kind]
-        claim = draft.claims.get(key)
-        ours, _ = ownership.split(kind, observed.sightings.get(key, ()), claim, draft.policy.epoch)
-        owners = claim.owners if claim is not None else ()
-        for sighting, proof in ours:
-            if kind.purpose(sighting.artifact.fields) and _purpose(sighting.artifact) in waiting:
-                draft.orphans.append(Orphan(sighting.artifact, owners, False, AWAITED, proof))
-            else:
-                decide.orphan(sighting, kind, proof, owners, draft)
-        if claim is not None and not ours:
-            decide.forget(
-                claim, _why_forget(claim, bool(observed.sightings.get(key)), draft), draft
-            )
+    orphans = [
+        key
+        for key in chain(observed.sightings, unseen)
+        if key not in wanted and not observed.why_unknown(key) and key.kind not in bulk_names
+    ]
+    waiting = _waiting(wanted, draft)
+    awaited = [
+        sighting.artifact
+        for key in (orphans if waiting else ())
+        for sighting in observed.sightings.get(key, ())
+        if not waiting.isdisjoint(make_before_break.purposes(sighting.artifact))
+    ]
+    carrying = make_before_break.carrying(
+        [*awaited, *(one.subject for one in draft.orphans if one.reason == AWAITED)],
+        [key for key in draft.missing if key in wanted],
+        observed,
+    )
+    for key in orphans:
+        _decide_orphan(key, waiting, carrying, draft)
 
 
-def _purpose(artifact: Artifact) -> tuple[str, object]:
-    return artifact.key.kind, KINDS[artifact.key.kind].purpose(artifact.fields)
+def _decide_orphan(
+    key: Key, waiting: Set[tuple[str, str]], carrying: Set[Key], draft: Draft
+) -> None:
+    """waiting: what is declared and cannot be made now. carrying: links that are needed so far."""
+    kind, claim = KINDS[key.kind], draft.claims.get(key)
+    sightings = draft.observed.sightings.get(key, ())
+    ours, _ = ownership.split(kind, sightings, claim, draft.policy.epoch)
+    owners = claim.owners if claim is not None else ()
+    for sighting, proof in ours:
+        artifact = sighting.artifact
+        if not waiting.isdisjoint(make_before_break.purposes(artifact)):
+            draft.orphans.append(Orphan(artifact, owners, False, AWAITED, proof))
+        elif key in carrying:
+            draft.orphans.append(Orphan(artifact, owners, False, CARRIES, proof))
+        else:
+            decide.orphan(sighting, kind, proof, owners, draft)
+    if claim is not None and not ours:
+        decide.forget(claim, _why_forget(claim, bool(sightings), draft), draft)
+
+
+def _waiting(wanted: Mapping[Key, Wanted], draft: Draft) -> set[tuple[str, str]]:
+    intents = (wanted[key].intent for key in draft.missing if key in wanted)
+    return {
+        purpose
+        for intent in intents
+        if intent.action is Action.ENSURE
+        for purpose in make_before_break.purposes(intent.artifact)
+    }
 
 
 def _why_forget(claim: Claim, seen: bool, draft: Draft) -> str:

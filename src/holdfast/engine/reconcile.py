@@ -191,8 +191,9 @@ class Pass:
         held = self._held_back(changes, claims)
         failed: set[Key] = set()
         done = 0
+        before = len(self._results)
         for stage in order.stages(changes):
-            going, kept = make_before_break.spare(stage, current.operations, self._results)
+            going, kept = make_before_break.spare(stage, current.operations, self._results[before:])
             tried = [op for op in going if _key(op) not in held] if held else going
             ready = [op for op in tried if not failed.intersection(op.requires)]
             results = self.host.apply(ready, advance) if ready else []

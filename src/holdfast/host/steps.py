@@ -76,8 +76,10 @@ def done(operation: Operation, *notes: str) -> Result:
     return Result(operation, 1, notes=notes)
 
 
-def failed(operation: Operation, error: str, *, exists: bool = False) -> Result:
-    return Result(operation, 0, (Failure(single(operation).key, error, exists),))
+def failed(
+    operation: Operation, error: str, *, exists: bool = False, obstructed: bool = False
+) -> Result:
+    return Result(operation, 0, (Failure(single(operation).key, error, exists, obstructed),))
 
 
 def words(error: Exception) -> str:

@@ -70,6 +70,11 @@ def vital(artifact: Artifact) -> str:
     return f"IPv{_interface(artifact).version} on {_dev(artifact)}"
 
 
+def purposes(artifact: Artifact) -> frozenset[str]:
+    """The address itself, on whichever link; and the link's address, whichever it is."""
+    return frozenset({str(_interface(artifact).ip), vital(artifact)})
+
+
 def urgent(artifact: Artifact, operation: Operation) -> str:
     """One that somebody deleted, or the route of its prefix. One that is there and of no use is
     another's as well, as like as not (a duplicate): to put that back again and again helps
@@ -121,7 +126,7 @@ ADDRESS = ArtifactKind(
     vital=vital,
     urgent=urgent,
     risk=risk,
-    purpose=lambda fields: fields.get("address"),
+    purposes=purposes,
     partial_look=PartialLook.KIND,
     tagged=True,
     # Whether it could stand beside others' was asked when it was made.

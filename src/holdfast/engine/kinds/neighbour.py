@@ -14,7 +14,7 @@ NEIGHBOUR = ArtifactKind(
     proof="the kernel tag NDA_PROTOCOL; where the kernel has none, a claim",
     cleanup="deleted when tagged or claimed, re-read just before",
     deletes_orphans=True,
-    purpose=lambda fields: fields.get("address"),
+    purposes=lambda entry: frozenset({str(entry.fields.get("address"))}),
     writer_field="protocol",
     after=("link",),
     # A gateway whose MAC is not right is not reached.

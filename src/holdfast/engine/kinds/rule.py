@@ -13,6 +13,13 @@ def urgent(artifact: Artifact, _operation: Operation) -> str:
     return "what is to be held back"
 
 
+def purposes(artifact: Artifact) -> frozenset[str]:
+    fields = artifact.fields
+    if fields.get("action") != "lookup":
+        return frozenset()
+    return frozenset({f"IPv{fields.get('family')} by table {fields.get('table')}"})
+
+
 RULE = ArtifactKind(
     name="rule",
     identity="family, priority, selectors, action",
@@ -25,6 +32,7 @@ RULE = ArtifactKind(
     after=("link", "route"),
     coexists=True,
     urgent=urgent,
+    purposes=purposes,
     risk=lambda *_operation: (Risk.MEDIUM, "changes how packets are treated at once"),
     tells_its_maker=True,
     partial_look=PartialLook.KIND,

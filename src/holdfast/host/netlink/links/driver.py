@@ -155,8 +155,9 @@ class LinkDriver(Driver):
         error = steps.send(self._sock, _RTM_NEWLINK, CREATE | EXCL, body)
         if error is not None:
             # EEXIST is also said of a peer's name, a VNI or a VLAN that is taken.
-            taken = error.errno == errno.EEXIST and self._find(name) is not None
-            return steps.failed(operation, str(error), exists=taken)
+            met = error.errno == errno.EEXIST
+            named = met and self._find(name) is not None
+            return steps.failed(operation, str(error), exists=named, obstructed=met and not named)
         seen = self._find(name)
         if seen is None:
             return steps.failed(operation, "created, but gone again at once")
