@@ -61,11 +61,22 @@ _NOT_WRITABLE = (
 _NO_WRITES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
+def _is_full(path: Path) -> bool:
+    try:
+        return os.statvfs(path.parent).f_bfree == 0
+    except OSError:
+        return False
+
+
 def from_sqlite(error: sqlite3.Error, path: Path, tried: str) -> LedgerError:
     extended: int = getattr(error, "sqlite_errorcode", 0)
-    # There is no room for its -shm file.
-    code = sqlite3.SQLITE_FULL if extended == sqlite3.SQLITE_IOERR_SHMSIZE else extended & 0xFF
-    said = f"{path}: could not {tried}: {error}"
+    code, why = extended & 0xFF, str(error)
+    # There is no room for its -shm file, or none at all.
+    if code == sqlite3.SQLITE_IOERR and (
+        extended == sqlite3.SQLITE_IOERR_SHMSIZE or _is_full(path)
+    ):
+        code, why = sqlite3.SQLITE_FULL, "there is no room on the disk"
+    said = f"{path}: could not {tried}: {why}"
     if code in _DAMAGED:
         return UnusableError(f"{said}. The ledger is damaged. {restore(path)}")
     advice = _ADVICE.get(code, "Run `holdfast ledger check`.")
