@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -114,3 +115,16 @@ def test_who_is_at_work(user: int) -> None:
     expected = None if user else namespace_presence.Presence("/other root", "8:9")
     assert found == expected
     assert namespace_presence.others("1:2") is None, "it went with its process"
+
+
+def test_the_folder_is_made_anew_where_somebody_removed_it(folder: Path) -> None:
+    """By one that still holds the namespace, under a lock that others see."""
+    hold = namespace_holder.Hold()
+    hold.take(_holder("/a"))
+    shutil.rmtree(folder)
+    assert namespace_holder.read("boot/1") is None
+    assert hold.take(_holder("/a")).root == "/a"
+    assert namespace_holder.read("boot/1") == _holder("/a")
+    with pytest.raises(namespace_holder.Busy):
+        namespace_holder.Hold().take(_holder("/b"), from_others=True)
+    hold.close()

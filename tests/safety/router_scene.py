@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -64,9 +64,16 @@ def document(resources: Mapping[str, str]) -> str:
     text = HEAD if resources else HEAD.replace("resources:", "resources: []")
     for name, spec in resources.items():
         kind, _, short = name.partition("/")
-        text += f"    - apiVersion: {registry.api_versions(kind)[0]}\n      kind: {kind}\n"
+        text += f"    - apiVersion: {_api_version(kind)}\n      kind: {kind}\n"
         text += f"      metadata: {{name: {short}}}\n      spec: {spec}\n"
     return text
+
+
+def _api_version(kind: str) -> str:
+    """Of a kind that is none: of any."""
+    with suppress(LookupError):
+        return registry.api_versions(kind)[0]
+    return registry.api_versions("Interface")[0]
 
 
 @cache

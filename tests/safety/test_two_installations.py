@@ -240,17 +240,18 @@ def test_a_daemon_is_not_robbed(wire: Namespace, one: Holdfast, other: Holdfast)
 def test_a_daemon_is_not_robbed_where_the_file_is_lost(
     wire: Namespace, one: Holdfast, other: Holdfast
 ) -> None:
-    """Whoever cleans up below /run, once and again, gives nothing away."""
+    """Whoever cleans up below /run, once and again, gives nothing away. (Only this namespace's
+    file: the folder is that of all tests that run at the same time.)"""
     before = kernel(wire)
     with serve(one.root, one.folder / "router.yaml") as daemon:
         daemon.wait_for("resources")
         daemon.rest()
         for _ in range(2):
-            shutil.rmtree(namespace_holder.FOLDER)
+            place().unlink()
             done = apply(other)
             assert done.code == 4, done
             assert f"held by the Holdfast installation at {str(one.root)[:40]}" in done.err
-            shutil.rmtree(namespace_holder.FOLDER, ignore_errors=True)
+            place().unlink(missing_ok=True)
             done = other.run("adopt", "--recover", "--apply", "router.yaml")
             assert done.code == 4, done
             assert "is at work in this network namespace" in done.err
@@ -261,7 +262,7 @@ def test_a_daemon_is_not_robbed_where_the_file_is_lost(
             until(place().exists, "the file was written anew")
             assert json.loads(place().read_text())["root"] == str(one.root)
         assert daemon.end() == 0
-    shutil.rmtree(namespace_holder.FOLDER)
+    place().unlink()
     assert apply(one).code == 0, "by its ledger"
     assert json.loads(place().read_text())["root"] == str(one.root)
     assert apply(other).code == 4

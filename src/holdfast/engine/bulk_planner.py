@@ -15,7 +15,7 @@ from holdfast.engine.contradictions import Contested
 from holdfast.engine.draft import Draft, Wanted
 from holdfast.engine.intent import BulkIntent, Intent
 from holdfast.engine.observed import BulkSighting, Sighting
-from holdfast.engine.plan import AWAITED, Held, Operation, Orphan, Risk, Verb
+from holdfast.engine.plan import Held, Operation, Orphan, Risk, Verb
 from holdfast.engine.unmatched import Unmatched
 
 
@@ -259,11 +259,7 @@ def _orphans(
         proof = ownership.by_tag(seen.single(batch.template, batch.keys[0]).tag)
         stays = make_before_break.awaited(batch, waiting, draft.operations)
         if stays:
-            kept, reason = (
-                replace(batch, keys=sorted(stays)),
-                AWAITED,
-            )
-            draft.orphans.append(Orphan(kept, (), False, reason, proof))
+            draft.await_successor(replace(batch, keys=sorted(stays)), (), proof)
             batch = replace(batch, keys=[key for key in batch.keys if key not in stays])
             if not batch.keys:
                 continue

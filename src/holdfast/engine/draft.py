@@ -12,7 +12,17 @@ from holdfast.engine.guard import refusal
 from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import order
-from holdfast.engine.plan import Candidate, Conflict, Held, Marked, Operation, Orphan, Plan, Verb
+from holdfast.engine.plan import (
+    AWAITED,
+    Candidate,
+    Conflict,
+    Held,
+    Marked,
+    Operation,
+    Orphan,
+    Plan,
+    Verb,
+)
 from holdfast.engine.policy import Policy
 
 
@@ -26,6 +36,7 @@ class Draft:
     recoverable: Sequence[Marked] = ()
     operations: list[Operation] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
+    awaited: list[Artifact | Batch] = field(default_factory=list)  # kept for now
     conflicts: list[Conflict] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     pending: list[Held] = field(default_factory=list)
@@ -71,6 +82,13 @@ class Draft:
         """Nothing declares it now, and whether anything will is not known."""
         reason = f"kept: {'; '.join(map(str, keepers))}"
         self.orphans.append(Orphan(subject, owners, False, reason, proof))
+
+    def await_successor(
+        self, subject: Artifact | Batch, owners: tuple[str, ...], proof: str
+    ) -> None:
+        """What shall take its place cannot be made now."""
+        self.awaited.append(subject)
+        self.orphans.append(Orphan(subject, owners, False, AWAITED, proof))
 
     def waits_for(self, requires: Sequence[Key]) -> str:
         """Why an artifact with these requirements cannot be made now; empty if it can.

@@ -40,7 +40,7 @@ from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.order import depths, rank
-from holdfast.engine.plan import AWAITED, CARRIES, Held, Orphan, Plan
+from holdfast.engine.plan import CARRIES, Held, Orphan, Plan
 from holdfast.engine.policy import Policy
 
 ELSEWHERE = "kept: claimed in another network namespace of this boot"
@@ -234,7 +234,7 @@ def _decide_orphans(wanted: Mapping[Key, Wanted], draft: Draft) -> None:
         if not waiting.isdisjoint(make_before_break.purposes(sighting.artifact))
     ]
     carrying = make_before_break.carrying(
-        [*awaited, *(one.subject for one in draft.orphans if one.reason == AWAITED)],
+        [*awaited, *draft.awaited],
         [key for key in draft.missing if key in wanted],
         observed,
     )
@@ -253,7 +253,7 @@ def _decide_orphan(
     for sighting, proof in ours:
         artifact = sighting.artifact
         if not waiting.isdisjoint(make_before_break.purposes(artifact)):
-            draft.orphans.append(Orphan(artifact, owners, False, AWAITED, proof))
+            draft.await_successor(artifact, owners, proof)
         elif key in carrying:
             draft.orphans.append(Orphan(artifact, owners, False, CARRIES, proof))
         else:
