@@ -23,10 +23,10 @@ from holdfast.engine.kinds.nft import nft_table
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass
 from holdfast.host import process
-from holdfast.host.host import LinuxHost
 from holdfast.host.nft import nft_ruleset
 from holdfast.host.nft.nft_ruleset import Ruleset
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.namespace import private_namespaces
 
@@ -119,7 +119,7 @@ def table(body: str) -> Artifact:
 def apply(root: Path, body: str) -> None:
     desired = Desired((Intent("Benchmark/x", table(body), "x:1:1"),))
     paths = Paths(root)
-    with Ledger.open(paths, command="benchmark") as ledger, LinuxHost(paths, 72) as host:
+    with Ledger.open(paths, command="benchmark") as ledger, drivers.of_machine(paths, 72) as host:
         report = Pass(desired, host, ledger, Policy(host.epoch), generation=1).run(lambda _: None)
     if not report.converged or report.rounds > 1:
         raise RuntimeError(f"not applied in one round: {report.failures}")

@@ -12,19 +12,20 @@ import pytest
 from holdfast.agent.route_changes import RouteChanges
 from holdfast.agent.watch.hint import Hint
 from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds import route
 from holdfast.engine.partial_pass import FullPassNeeded, context_after
 from holdfast.engine.plan import Operation
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report, scope
-from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.messages import Dump
 from holdfast.host.netlink.routes.route_notifications import RouteListener
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.routes.route_line import Defaults
 from holdfast.resources.routes.route_lines import read_exactly
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.namespace import Namespace
 
@@ -47,7 +48,7 @@ def declared(*lines: str, owner: str = "RouteList/routes") -> Desired:
 @dataclass(slots=True)
 class RouteScene:
     netns: Namespace
-    host: LinuxHost
+    host: Drivers
     ledger: Ledger
     known: RouteChanges = field(default_factory=RouteChanges)
     dumps: list[str] = field(default_factory=list)
@@ -106,7 +107,7 @@ class RouteScene:
 def route_scene(netns: Namespace, root: Path, patch: pytest.MonkeyPatch) -> Iterator[RouteScene]:
     netns.veth("wan", "far", "192.0.2.1/24", "2001:db8::1/64")
     paths = Paths(root)
-    with Ledger.open(paths, command="test") as ledger, LinuxHost(paths, TAG) as host:
+    with Ledger.open(paths, command="test") as ledger, drivers.of_machine(paths, TAG) as host:
         scene = RouteScene(netns, host, ledger)
         dump_runs = NetlinkSocket.dump_runs
 

@@ -33,13 +33,13 @@ SAME = f"net IPv4Route same {{destination: {ROUTE}, gateway: 192.0.2.254}}"
 # Kills the command when it is about to make its changes for the third last time.
 KILLED = """\
 import itertools, os, signal
-from holdfast.host.host import LinuxHost
-real, made = LinuxHost.apply, itertools.count()
+from holdfast.engine.drivers import Drivers
+real, made = Drivers.apply, itertools.count()
 def apply(host, *arguments):
     if next(made) == 12:
         os.kill(os.getpid(), signal.SIGKILL)
     return real(host, *arguments)
-LinuxHost.apply = apply
+Drivers.apply = apply
 """
 
 

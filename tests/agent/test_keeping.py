@@ -20,8 +20,8 @@ from holdfast.engine import snapshot_form
 from holdfast.engine.snapshot import Snapshot
 from holdfast.errors import LedgerError
 from holdfast.host.facts.clock import boot_id
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.runtime.confirm import deadline_process, lifeline_probes, lifelines
 from holdfast.runtime.confirm import trial as confirm
 from holdfast.runtime.confirm.deadline import boot_clock
@@ -38,7 +38,7 @@ TAG = 72
 
 def wait_within(paths: Paths, within: float) -> None:
     """A generation that waits, and that changed nothing."""
-    with LinuxHost(paths, TAG) as host:
+    with drivers.of_machine(paths, TAG) as host:
         before = snapshot_form.pack(Snapshot(host.epoch, TAG, (), (), ()))
     now, lines = time.time(), lifelines.plain([Lifeline("target", 4, "192.0.2.9")])
     with Ledger.open(paths, command="test") as ledger:

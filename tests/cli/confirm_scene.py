@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.kinds import KINDS
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.runtime.confirm import trial as confirm
 from holdfast.state.ledger import Ledger
@@ -274,14 +274,14 @@ def killed_at_stage(number: int, work: Callable[[], object]) -> None:
     """In a process that is killed when it is about to make its changes number `number`."""
     pid = os.fork()
     if pid == 0:
-        real, made = LinuxHost.apply, itertools.count()
+        real, made = Drivers.apply, itertools.count()
 
-        def apply(host: LinuxHost, *arguments: Any) -> Any:
+        def apply(host: Drivers, *arguments: Any) -> Any:
             if next(made) == number:
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(host, *arguments)
 
-        LinuxHost.apply = apply  # type: ignore[assignment,method-assign]  # it ends here
+        Drivers.apply = apply  # type: ignore[assignment,method-assign]  # it ends here
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
         os._exit(int(bool(work())))

@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from holdfast.cli import main
+from holdfast.engine.drivers import Drivers
 from holdfast.errors import LedgerError
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.spec.moments import parse_moment
 from holdfast.runtime.confirm import deadline
@@ -225,7 +225,7 @@ def test_a_pass_that_ends_in_the_middle_says_that_it_waits(
     def full(*_arguments: object) -> None:
         raise LedgerError("no space left")
 
-    monkeypatch.setattr(LinuxHost, "apply", full)
+    monkeypatch.setattr(Drivers, "apply", full)
     words = ["apply", str(file), "--yes", "--confirm-within", "1h"]
     assert main.run(["--root", str(holdfast.root), *words]) == 5
     said = capfd.readouterr().err.splitlines()

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from holdfast.cli import apply, main
+from holdfast.engine.drivers import Drivers
 from holdfast.host import steps
 from holdfast.host.foreign_state import reading
 from holdfast.host.foreign_state.restore import _Restoring
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.runtime.confirm import revert
 from holdfast.state.ledger import Ledger
@@ -175,7 +175,7 @@ def test_a_revert_comes_to_an_end(
     on_trial(holdfast, DOWN, WAN_ADDRESS, WAN6)
     trials.kill(trials.keepers(holdfast.root))
     monkeypatch.setattr(
-        LinuxHost, "apply", lambda _host, todo, _told: [steps.failed(op, "no") for op in todo]
+        Drivers, "apply", lambda _host, todo, _told: [steps.failed(op, "no") for op in todo]
     )
     tried = []
     while trials.waiting(holdfast.root):

@@ -20,10 +20,9 @@ from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass
 from holdfast.errors import ConfigError
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
-from holdfast.runtime import operators
+from holdfast.runtime import drivers, operators
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests.firewall.home_network import CLIENT, ISP, ROUTER, WAN
@@ -138,7 +137,7 @@ class Router:
         said: list[tuple[Plan, Loss | None]] = []
         with (
             Ledger.open(self._paths, command="test") as ledger,
-            LinuxHost(self._paths, TAG) as host,
+            drivers.of_machine(self._paths, TAG) as host,
         ):
             policy = Policy(host.epoch, allow_mass_delete=True, allow_side_effects=True)
             work = Pass(desired, host, ledger, policy)

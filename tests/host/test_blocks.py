@@ -14,8 +14,8 @@ from holdfast.engine.driver import Result, Scope
 from holdfast.engine.kinds.block import block
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host.blocks import BlockDriver
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from tests.namespace import Namespace
 
 ACL, _NONE = "system.posix_acl_access", 0xFFFFFFFF
@@ -143,7 +143,7 @@ def test_what_an_interrupted_write_left_is_removed(
     claim = Claim(
         ENTRY.key, ("Hostname/x",), Provenance.CREATED, ClaimState.PENDING, ENTRY.fields, "", 1
     )
-    with LinuxHost(Paths(root), 72) as host:
+    with drivers.of_machine(Paths(root), 72) as host:
         host.sweep([claim])
     assert not staged.exists()
     assert theirs.exists()

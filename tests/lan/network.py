@@ -14,14 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.router import Router, load_router
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.lanes import needs_programs
 from tests.namespace import Namespace
@@ -163,7 +164,7 @@ class Scene:
         path.write_text(document(resources))
         return load_router(path)
 
-    def work(self, ledger: Ledger, host: LinuxHost, resources: Resources, facts: Facts) -> Pass:
+    def work(self, ledger: Ledger, host: Drivers, resources: Resources, facts: Facts) -> Pass:
         desired = compile_router(self.load(resources), facts, str(self.paths.root))
         policy = Policy(host.epoch, allow_mass_delete=True)
         return Pass(desired, host, ledger, policy, 1, nonce=lambda: str(next(self.count)))
@@ -172,7 +173,7 @@ class Scene:
         self.paths.root.mkdir(exist_ok=True)
         with (
             Ledger.open(self.paths, command="test") as ledger,
-            LinuxHost(self.paths, TAG) as host,
+            drivers.of_machine(self.paths, TAG) as host,
         ):
             work = self.work(ledger, host, resources, facts)
 

@@ -23,7 +23,6 @@ from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.host.services import processes
 from holdfast.host.services.client import Client
@@ -33,6 +32,7 @@ from holdfast.resources import registry
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import Router, load_router
 from holdfast.resources.spec.shape import references
+from holdfast.runtime import drivers
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests import lanes
@@ -128,7 +128,7 @@ class KindScene:
         watched = watched or Watched()
         with (
             Ledger.open(self.paths, command="test") as opened,
-            LinuxHost(self.paths, TAG, watched.sock()) as host,
+            drivers.of_machine(self.paths, TAG, watched.sock()) as host,
         ):
             ledger = watched.ledger(opened)
             policy = Policy(host.epoch, allow_mass_delete=True)

@@ -18,10 +18,10 @@ import pytest
 from holdfast.engine.artifact import Key
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import load_router
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests import lanes
 from tests.cli.conftest import Holdfast
@@ -141,7 +141,7 @@ def _apply(holdfast: Holdfast) -> Report:
     paths = Paths(holdfast.root)
     router = load_router(holdfast.folder / FILE, holdfast.root)
     desired = compile_router(router, everything_known(router), str(holdfast.root))
-    with Ledger.open(paths, command="test") as ledger, LinuxHost(paths, 72) as host:
+    with Ledger.open(paths, command="test") as ledger, drivers.of_machine(paths, 72) as host:
         nonces = (str(number) for number in itertools.count(1000))
         return Pass(desired, host, ledger, Policy(host.epoch), nonce=lambda: next(nonces)).run(
             lambda _plan: None

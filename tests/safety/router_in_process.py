@@ -13,10 +13,9 @@ from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
-from holdfast.runtime import namespace_ownership
+from holdfast.runtime import drivers, namespace_ownership
 from holdfast.state.ledger import Ledger
 from tests.disks import small_disk
 from tests.safety.shared_namespace import TAG, SharedNamespace, all_of, assert_same
@@ -49,7 +48,7 @@ class RouterInProcess(SharedNamespace):
         self.paths = Paths(self.root)
         self.disk = self._stack.enter_context(small_disk(self.paths.state_dir))
         self._held = self._stack.enter_context(ExitStack())
-        self.host = self._stack.enter_context(LinuxHost(self.paths, TAG))
+        self.host = self._stack.enter_context(drivers.of_machine(self.paths, TAG))
         self._hold_namespace()
         self.ledger = self._open_ledger()
         self.random = random.Random(0)  # noqa: S311 (marks, no secrets)

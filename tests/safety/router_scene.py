@@ -21,7 +21,6 @@ from holdfast.engine.intent import Desired
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.host.facts.on_link import read_on_link
-from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources import registry
@@ -29,6 +28,7 @@ from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.questions import gateways
 from holdfast.resources.router import Router, load_router
+from holdfast.runtime import drivers
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests.namespace import private_namespaces
@@ -124,7 +124,7 @@ class Scene:
             desired = compile_router(router, facts)
         with (
             Ledger.open(self.paths, command="test") as opened,
-            LinuxHost(self.paths, TAG, watched.sock()) as host,
+            drivers.of_machine(self.paths, TAG, watched.sock()) as host,
         ):
             ledger = watched.ledger(opened)
             policy = Policy(host.epoch, allow_mass_delete=True)

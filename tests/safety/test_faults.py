@@ -14,11 +14,12 @@ import pytest
 from holdfast.cli import run
 from holdfast.cli.exit import Exit
 from holdfast.engine.claim import ClaimState
+from holdfast.engine.drivers import Drivers
 from holdfast.errors import DriverError, LedgerError
-from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.facts import NOTHING_KNOWN
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.safety import router_scene
 from tests.safety.faults import (
@@ -370,10 +371,12 @@ def _command(
     path = scene.paths.root / "router_scene.yaml"
     path.write_text(router_scene.document(resources))
 
-    def host(paths: Paths, tag: int, **more: Any) -> LinuxHost:
-        return LinuxHost(paths, tag, disturbed.socket(), **more)
+    of_machine = drivers.of_machine
 
-    monkeypatch.setattr(run, "LinuxHost", host)
+    def disturbed_machine(paths: Paths, tag: int, **more: Any) -> Drivers:
+        return of_machine(paths, tag, disturbed.socket(), **more)
+
+    monkeypatch.setattr(drivers, "of_machine", disturbed_machine)
     asked = run.Request(scene.paths, path, "test", "json", False, False, False, False, False, 0.0)
     code = run.run(asked)
     path.unlink()

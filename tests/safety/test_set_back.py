@@ -10,8 +10,8 @@ from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.kinds.sysctl import sysctl
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 
 KEY = "net.ipv4.tcp_rmem"
@@ -25,7 +25,7 @@ def _apply(root: Path, value: str = "") -> Report:
     wanted = (Intent("Sysctl/rmem", sysctl(KEY, value), "r.yaml:1", revert=True),) if value else ()
     with (
         Ledger.open(Paths(root), command="test") as ledger,
-        LinuxHost(Paths(root), 72) as host,
+        drivers.of_machine(Paths(root), 72) as host,
     ):
         policy = Policy(host.epoch, allow_mass_delete=True)
         return Pass(Desired(wanted), host, ledger, policy).run(lambda _plan: None)

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from holdfast.cli.main import run
-from holdfast.host import host, namespace_holder
+from holdfast.host import namespace_holder
 from holdfast.host.netlink.addresses.address_read import AddressReader
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.state import installation
 from holdfast.state.ledger import Ledger
 from tests.agent.daemon import serve
@@ -157,7 +158,7 @@ def _killed(holdfast: Holdfast, point: int) -> str:
 
     def work() -> None:
         points = Points(point, tell)
-        vars(host)["NetlinkSocket"] = lambda: NetlinkSocket(lambda: _Transport(points))
+        vars(drivers)["NetlinkSocket"] = lambda: NetlinkSocket(lambda: _Transport(points))
         for module, name in ((namespace_holder, "_put"), (installation, "write_own_namespace")):
             setattr(module, name, points.after(name, getattr(module, name)))
         os.chdir(holdfast.folder)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.engine.driver import Result
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.plan import Operation
-from holdfast.host.host import LinuxHost
 from tests.child import in_child
 from tests.namespace import Namespace
 from tests.uplinks.test_policy_routes import SET, VOICE
@@ -38,11 +38,11 @@ def _die_in(stage: int, *, after: bool, work: Callable[[], object]) -> bool:
     """Whether the pass got as far as to be killed there."""
 
     def child() -> None:
-        apply: Any = LinuxHost.apply
+        apply: Any = Drivers.apply
         count = 0
 
         def counted(
-            host: LinuxHost, operations: Sequence[Operation], progress: Callable[[int], None]
+            host: Drivers, operations: Sequence[Operation], progress: Callable[[int], None]
         ) -> list[Result]:
             nonlocal count
             count += 1
@@ -53,7 +53,7 @@ def _die_in(stage: int, *, after: bool, work: Callable[[], object]) -> bool:
                 os.kill(os.getpid(), KILLED)
             return results
 
-        setattr(LinuxHost, "apply", counted)  # noqa: B010 (mypy knows no other way)
+        setattr(Drivers, "apply", counted)  # noqa: B010 (mypy knows no other way)
         work()
 
     _, status = os.waitpid(in_child(child), 0)

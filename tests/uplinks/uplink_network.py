@@ -13,14 +13,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import Facts, Verdict
 from holdfast.resources.router import load_router
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.firewall.hosts import LONG, Host, new_host
 from tests.namespace import Namespace
@@ -77,18 +78,18 @@ class UplinkNetwork:
     def apply(self, resources: Mapping[str, str], known: Facts = Facts()) -> Report:  # noqa: B008
         with (
             Ledger.open(self.paths, command="test") as ledger,
-            LinuxHost(self.paths, TAG) as host,
+            drivers.of_machine(self.paths, TAG) as host,
         ):
             report = self._pass(resources, known, host, ledger).run(lambda _plan: None)
         assert not report.failures, report.failures
         return report
 
     def plan(self, resources: Mapping[str, str], known: Facts = Facts()) -> Plan:  # noqa: B008
-        with Ledger.read(self.paths) as ledger, LinuxHost(self.paths, TAG) as host:
+        with Ledger.read(self.paths) as ledger, drivers.of_machine(self.paths, TAG) as host:
             return self._pass(resources, known, host, ledger).plan()
 
     def _pass(
-        self, resources: Mapping[str, str], known: Facts, host: LinuxHost, ledger: Ledger
+        self, resources: Mapping[str, str], known: Facts, host: Drivers, ledger: Ledger
     ) -> Pass:
         file = self.paths.root / "router.yaml"
         file.write_text(document(resources))

@@ -20,6 +20,7 @@ from holdfast.engine import event_kinds
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import ROUTE
 from holdfast.engine.partial_pass import (
@@ -33,11 +34,12 @@ from holdfast.engine.plan import Operation, Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Claims, Host, Pass, Report
 from holdfast.errors import LedgerError, Refused
-from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.epoch import read_epoch
 from holdfast.host.namespace_holder import Hold
+from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.router import Router
-from holdfast.runtime import event_rate, moves, namespace_ownership
+from holdfast.runtime import drivers, event_rate, moves, namespace_ownership
 from holdfast.runtime.confirm.trial import InForce
 from holdfast.runtime.defaults import LEDGER_WAIT_S
 from holdfast.runtime.namespace_ownership import Standing
@@ -75,7 +77,8 @@ class Reconciler:
     # What happened beside the passes, kept with the next one; others add to it.
     beside: deque[Event] = field(default_factory=lambda: deque(maxlen=_MOST_BESIDE))
     _ledger: KeptLedger | None = None
-    _host: LinuxHost | None = None
+    _host: Drivers | None = None
+    _sock: NetlinkSocket | None = None  # what the drivers change links, routes and the like over
     _tags: tuple[int, frozenset[int]] = (0, frozenset())  # in use, and of before
     _hold: Hold = field(default_factory=Hold)
     _context: PassContext | None = None
@@ -178,7 +181,7 @@ class Reconciler:
         router: Router,
         desired: Desired,
         gathered: PendingHints,
-        host: LinuxHost,
+        host: Drivers,
         ledger: Ledger,
         context: PassContext,
         guard: Callable[[Plan], str],
@@ -217,7 +220,7 @@ class Reconciler:
         self,
         router: Router,
         gathered: PendingHints,
-        host: LinuxHost,
+        host: Drivers,
         ledger: Ledger,
         context: PassContext,
     ) -> Done:
@@ -239,8 +242,8 @@ class Reconciler:
     @property
     def ports(self) -> frozenset[int]:
         """Of the sockets that changes go over just now; may be asked from any thread."""
-        host = self._host
-        return host.ports if host is not None else frozenset()
+        sock = self._sock
+        return frozenset({sock.port} - {0}) if sock is not None else frozenset()
 
     def close(self) -> None:
         self._close_host()
@@ -258,18 +261,19 @@ class Reconciler:
     def _look(self, router: Router, ledger: Ledger) -> Standing:
         return namespace_ownership.look(self.paths, ledger, router.ownership.tag, read_epoch())
 
-    def _open(self, router: Router, standing: Standing) -> LinuxHost:
+    def _open(self, router: Router, standing: Standing) -> Drivers:
         tags = router.ownership.tag, standing.former
         if self._host is not None and self._tags != tags:
             self._close_host()
         if self._host is None:
-            self._host, self._tags = LinuxHost(self.paths, tags[0], former=tags[1]), tags
+            self._sock, self._tags = NetlinkSocket(), tags
+            self._host = drivers.of_machine(self.paths, tags[0], self._sock, former=tags[1])
         return self._host
 
     def _close_host(self) -> None:
         if self._host is not None:
             self._host.__exit__()
-            self._host = None
+            self._host = self._sock = None
 
     def _pass(self, router: Router, desired: Desired, host: Host, ledger: Claims) -> Pass:
         policy = Policy(

@@ -66,13 +66,12 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
     from holdfast.engine import event_kinds, guard, ownership
     from holdfast.engine.reconcile import Pass
     from holdfast.errors import Refused
-    from holdfast.host.host import LinuxHost
-    from holdfast.runtime import namespace_ownership
+    from holdfast.runtime import drivers, namespace_ownership
     from holdfast.state.events import Event
 
     with (
         hold(paths, "holdfast adopt --apply", arguments.WAIT_S, durable=True) as ledger,
-        LinuxHost(paths, loaded.router.ownership.tag) as host,
+        drivers.of_machine(paths, loaded.router.ownership.tag) as host,
     ):
         standing = namespace_ownership.look(paths, ledger, loaded.router.ownership.tag, host.epoch)
         if standing.held_by:

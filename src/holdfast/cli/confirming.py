@@ -11,9 +11,9 @@ from holdfast.cli.terminal import say
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Plan
-from holdfast.host.host import LinuxHost
 from holdfast.runtime import operators
 from holdfast.runtime.confirm import deadline, deadline_process, lifelines, revert
 from holdfast.runtime.confirm import trial as confirm
@@ -42,7 +42,7 @@ class Confirming:
         self._lines = lifelines.working(lifelines.of(router, came_in), router.ownership.tag)
 
     def ahead(
-        self, ledger: Ledger, host: LinuxHost, generation: Callable[[], int]
+        self, ledger: Ledger, host: Drivers, generation: Callable[[], int]
     ) -> Callable[[Mapping[Key, Claim], Observed, Plan], None]:
         loaded, paths = self.loaded, self.request.paths
         served = self.served or loaded.path

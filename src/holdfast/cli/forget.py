@@ -78,7 +78,7 @@ def _select(claims: Mapping[Key, Claim], names: Sequence[str]) -> list[Claim]:
 def _of_other_namespaces(claims: Mapping[Key, Claim]) -> list[Claim]:
     from holdfast.engine import ownership
     from holdfast.errors import HoldfastError
-    from holdfast.host.host import read_epoch
+    from holdfast.host.epoch import read_epoch
 
     found = ownership.elsewhere(claims.values(), read_epoch())
     if not found:

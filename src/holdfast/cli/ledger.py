@@ -84,7 +84,7 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
         raise HoldfastError(f"{file}: not JSON: {error}; nothing was changed") from None
     if not isinstance(data, dict):
         raise HoldfastError(f"{file}: not an export of a ledger; nothing was changed")
-    from holdfast.host.host import read_epoch
+    from holdfast.host.epoch import read_epoch
     from holdfast.host.services.foreign import claimable
 
     with hold(paths, "holdfast ledger import", arguments.WAIT_S, durable=True) as ledger:

@@ -19,11 +19,11 @@ from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Marked
 from holdfast.errors import DriverError, Refused
 from holdfast.host import markers
-from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.epoch import read_epoch
 from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
 from holdfast.render import plan_text
-from holdfast.runtime import namespace_ownership
+from holdfast.runtime import drivers, namespace_ownership
 from holdfast.runtime.load import Loaded
 from holdfast.runtime.namespace_ownership import Standing
 from holdfast.state.events import Event
@@ -76,7 +76,7 @@ def take(paths: Paths, loaded: Loaded, form: str) -> int:
 def _find(paths: Paths, loaded: Loaded, ledger: Ledger, stack: ExitStack) -> Found:
     tag = loaded.router.ownership.tag
     standing = namespace_ownership.look(paths, ledger, tag, read_epoch())
-    host = stack.enter_context(LinuxHost(paths, tag, former=standing.former))
+    host = stack.enter_context(drivers.of_machine(paths, tag, former=standing.former))
     known = ledger.claims()
     tagged: tuple[Marked, ...] = ()
     if not standing.recovered:

@@ -19,11 +19,11 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Pass, Report
 from holdfast.errors import HoldfastError, LedgerError, Refused
-from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.epoch import read_epoch
 from holdfast.host.namespace_holder import Hold
 from holdfast.paths import Paths
 from holdfast.resources import registry
-from holdfast.runtime import active_candidates, moves, namespace_ownership
+from holdfast.runtime import active_candidates, drivers, moves, namespace_ownership
 from holdfast.runtime.load import Loaded, learn_again
 from holdfast.runtime.preview import Showing, look
 from holdfast.state import journal
@@ -264,7 +264,9 @@ class AgreedPass:
         ):
             refuse_beside_daemon(request)
             standing = namespace_ownership.look(request.paths, ledger, tag, read_epoch())
-            host = stack.enter_context(LinuxHost(request.paths, tag, former=standing.former))
+            host = stack.enter_context(
+                drivers.of_machine(request.paths, tag, former=standing.former)
+            )
             held = stack.enter_context(closing(Hold()))
             policy = self.loaded.policy(
                 host.epoch,

@@ -53,6 +53,11 @@ class Scope:
     # Only drivers of these kinds are asked; None: all of them.
     kinds: frozenset[str] | None = None
 
+    def named_kinds(self) -> frozenset[str]:
+        """The kinds of what is declared or claimed."""
+        named = {key.kind for keys in (self.keys, self.claims) for key in keys}
+        return frozenset(named.union(batch.kind.name for batch in self.batches))
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -95,8 +100,6 @@ class Driver:
     already is a Failure with `exists`. Delete re-checks or lets the kernel check that the object
     is still the one planned for; what is already gone counts as done.
     """
-
-    kinds: tuple[str, ...]
 
     def observe(self, scope: Scope) -> Observed:
         raise NotImplementedError

@@ -35,8 +35,6 @@ class _Split:
 
 
 class BlockDriver(InFiles):
-    kinds = (BLOCK.name,)
-
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == BLOCK.name}
         sightings = {}

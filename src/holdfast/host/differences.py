@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from holdfast.engine import difference
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.difference import NONE, Difference, Differences
-from holdfast.engine.driver import Driver
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
@@ -15,10 +15,9 @@ from holdfast.host import shown
 from holdfast.host.steps import words
 
 
-def read(
-    drivers: Mapping[str, Driver], operations: Iterable[Operation], *, full: bool
-) -> Differences:
-    """By artifact, of kinds whose fields stand for a content."""
+def read(drivers: Drivers, operations: Iterable[Operation], *, full: bool = False) -> Differences:
+    """By artifact, of kinds whose fields stand for a content, as it is now. full: all of it; else
+    its first lines, and of what comes or goes as a whole how much it is."""
     found: dict[Key, Difference] = {}
     for operation in operations:
         subject = operation.subject
@@ -27,7 +26,7 @@ def read(
         if not isinstance(subject, Artifact):
             continue
         try:
-            whole = drivers[operation.kind].difference(operation)
+            whole = drivers.difference(operation)
         except (DriverError, OSError, ValueError) as error:
             whole = Difference(note=f"what differs cannot be shown: {words(error)}")
         if not full:

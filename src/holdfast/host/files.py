@@ -15,8 +15,6 @@ from holdfast.host.steps import words
 
 
 class FileDriver(InFiles):
-    kinds = (FILE.name,)
-
     def observe(self, scope: Scope) -> Observed:
         wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == FILE.name}
         sightings = {}

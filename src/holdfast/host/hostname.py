@@ -18,8 +18,6 @@ from holdfast.host.steps import words
 
 
 class HostnameDriver(InFiles):
-    kinds = (HOSTNAME.name,)
-
     def observe(self, scope: Scope) -> Observed:
         if not any(key.kind == HOSTNAME.name for key in (*scope.keys, *scope.claims)):
             return Observed()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from holdfast.engine.artifact import Key
 from holdfast.engine.driver import Scope
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.kinds import dropin
 from holdfast.engine.kinds.block import BLOCK
 from holdfast.engine.kinds.file import FILE
@@ -23,7 +24,6 @@ from holdfast.engine.kinds.unit import FOLDER
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Marked
 from holdfast.host import rooted
-from holdfast.host.host import LinuxHost
 from holdfast.host.services.folder import Folder
 from holdfast.paths import Paths
 
@@ -37,7 +37,7 @@ _HEAD = 512  # bytes in which a file says who wrote it
 _BLOCK = re.compile(rb"^# BEGIN holdfast (\S+)\s*$", re.MULTILINE)
 
 
-def find(paths: Paths, host: LinuxHost) -> list[Marked]:
+def find(paths: Paths, host: Drivers) -> list[Marked]:
     """What is marked, as its drivers see it."""
     keys = frozenset(_names(paths.root))
     observed = host.observe(Scope(keys=keys, kinds=_KINDS)) if keys else Observed()

@@ -22,8 +22,6 @@ Losses = Callable[[Path, str, Mapping[Key, Claim]], list[str]]
 
 
 class SysctlDriver(Driver):
-    kinds = (SYSCTL.name,)
-
     def __init__(self, proc: Path = Path("/proc/sys"), lost: Losses = lambda *_change: []) -> None:
         self._proc = proc
         self._lost = lost

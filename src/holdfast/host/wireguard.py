@@ -36,8 +36,6 @@ Told = Mapping[str, str]
 
 
 class WireGuardDriver(Driver):
-    kinds = (WIREGUARD.name,)
-
     def __init__(
         self,
         sock: NetlinkSocket,

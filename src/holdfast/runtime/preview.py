@@ -10,11 +10,12 @@ from holdfast.engine import planner, reconcile
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.difference import NOT_READ, Differences
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Plan, Verb
-from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.epoch import read_epoch
 from holdfast.paths import Paths
-from holdfast.runtime import moves, namespace_ownership
+from holdfast.runtime import drivers, moves, namespace_ownership
 from holdfast.runtime.load import Loaded
 from holdfast.runtime.namespace_ownership import Standing
 from holdfast.state.ledger import Ledger
@@ -31,7 +32,7 @@ class Showing(Enum):
     def asked(cls, full: bool) -> Showing:
         return cls.FULL if full else cls.SUMMARY
 
-    def read(self, host: LinuxHost, plan: Plan) -> Differences:
+    def read(self, host: Drivers, plan: Plan) -> Differences:
         if self is Showing.NONE:
             return NOT_READ
         in_the_way = (
@@ -40,7 +41,9 @@ class Showing(Enum):
             )
             for one in plan.conflicts
         )
-        return host.differences((*plan.changes, *in_the_way), full=self is Showing.FULL)
+        from holdfast.host import differences  # few passes are looked at by anybody
+
+        return differences.read(host, (*plan.changes, *in_the_way), full=self is Showing.FULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def look(
         claims = ledger.claims()
         standing = namespace_ownership.look(paths, ledger, tag, read_epoch())
         moved = moves.to_absent_links(paths, ledger, loaded.router)
-    with LinuxHost(paths, tag, former=standing.former) as host:
+    with drivers.of_machine(paths, tag, former=standing.former) as host:
         scope = reconcile.scope(loaded.desired, claims)
         wider = replace(scope, keys=scope.keys | keys, batches=(*scope.batches, *batches))
         observed = host.observe(wider)

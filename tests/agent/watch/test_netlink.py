@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -12,8 +13,9 @@ from holdfast.agent.watch.watch_scope import WatchScope
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host.host import LinuxHost
+from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from tests.agent.two_providers import until
 from tests.agent.watch.kernel import PREFIX, identity, nothing_but_the_mark, running, watching
 from tests.agent.watch.listening import TAG, run
@@ -170,8 +172,9 @@ def test_own_changes_are_not_told(lan: Namespace) -> None:
     routes = batch(shared, keys)
 
     async def test() -> None:
-        with LinuxHost(Paths(), TAG) as host:
-            async with watching(host.ports) as (watch, heard):
+        sock = NetlinkSocket()
+        with drivers.of_machine(Paths(), TAG, sock) as host:
+            async with watching(frozenset({sock.port})) as (watch, heard):
                 (created,) = host.apply(
                     [Operation(Verb.CREATE, routes, ("RouteList/all",), "")], lambda _done: None
                 )
@@ -193,8 +196,8 @@ def test_own_port_is_that_of_the_process() -> None:
 
     async def test() -> None:
         async with watching():
-            with LinuxHost(Paths(), TAG) as host:
-                assert host.ports == {os.getpid()}
+            with closing(NetlinkSocket()) as sock:
+                assert sock.port == os.getpid()
 
     run(test)
 
@@ -206,13 +209,13 @@ def test_daemon_with_several_sockets_is_found() -> None:
 import os, socket, sys
 from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 first = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
 first.bind((0, 0))
 key = pack_key(bytes((198, 51, 100, 0)), 24)
 routes = batch(template(4, nexthops=(Nexthop("192.0.2.2", "lan0"),)), [key])
-with LinuxHost(Paths(), 72) as host:
+with drivers.of_machine(Paths(), 72) as host:
     host.apply([Operation(Verb.CREATE, routes, ("x",), "")], lambda _done: None)
     sys.stdin.read()
 """

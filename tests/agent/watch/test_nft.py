@@ -13,9 +13,9 @@ from holdfast.agent.watch.nft import NftWatch
 from holdfast.engine.artifact import Key
 from holdfast.engine.kinds.nft import nft_table
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.multicast import RECEIVE_BUFFER
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from tests.agent.watch.listening import TAG, Heard, run
 from tests.namespace import Namespace, private_namespaces
 
@@ -102,7 +102,7 @@ def test_tables_of_others(netns: Namespace) -> None:
 def test_own_transactions_are_not_told(netns: Namespace) -> None:
     async def test() -> None:
         async with watching() as (watch, heard):
-            with LinuxHost(Paths(), TAG) as host:
+            with drivers.of_machine(Paths(), TAG) as host:
                 table = nft_table("inet", "holdfast_filter", CHAIN)
                 made = Operation(Verb.CREATE, table, ("FirewallPolicy/x",), "")
                 (result,) = host.apply([made], lambda _done: None)

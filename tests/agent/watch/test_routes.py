@@ -17,8 +17,8 @@ from holdfast.engine.claim import Claim, ClaimState, Provenance
 from holdfast.engine.driver import Scope
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from tests.agent.watch.kernel import (
     PREFIX,
     PREFIX6,
@@ -98,7 +98,7 @@ def test_identity_is_that_of_the_engine(lan: Namespace) -> None:
             body = hint.body
 
     run(test)
-    with LinuxHost(Paths(), TAG) as host:
+    with drivers.of_machine(Paths(), TAG) as host:
         seen = host.observe(Scope(tables=frozenset({1000}))).bulk["route"]
         assert seen.own == {body}  # as the driver dumped it
 

@@ -21,8 +21,8 @@ from holdfast.engine.kinds.route import Nexthop, batch, pack_key, template
 from holdfast.engine.kinds.sysctl import sysctl
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host.facts.leases import FOLDER as LEASES
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from tests import lanes
 from tests.agent.watch.listening import TAG, Heard, run, write
 from tests.namespace import Namespace
@@ -105,7 +105,7 @@ def test_own_writes_are_not_told(root: Path) -> None:
         async with watching(root) as (watch, heard):
             watch.follow(DESIRED, (), TAG)
             operations = [Operation(Verb.CREATE, one, ("Test/it",), "") for one in ARTIFACTS[1:3]]
-            with LinuxHost(Paths(root), TAG) as host:
+            with drivers.of_machine(Paths(root), TAG) as host:
                 for operation in operations:
                     (result,) = host.apply([operation], lambda _done: None)
                     assert result.ok

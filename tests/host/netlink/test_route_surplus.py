@@ -13,8 +13,8 @@ from holdfast.engine.plan import Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Report
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.namespace import Namespace
 from tests.safety.router_scene import TAG, Scene, document, load
@@ -114,7 +114,10 @@ def test_the_way_back_asks_for_nothing_that_cannot_be_declared(
 ) -> None:
     netns.ip("route add 10.0.0.0/8 via 192.0.2.7 tos 4 proto 72")
     _, desired = load(document(RESOURCES))
-    with Ledger.open(scene.paths, command="test") as ledger, LinuxHost(scene.paths, TAG) as host:
+    with (
+        Ledger.open(scene.paths, command="test") as ledger,
+        drivers.of_machine(scene.paths, TAG) as host,
+    ):
         claims = ledger.claims()
         observed = host.observe(reconcile.scope(desired, claims, ledger.tables()))
         made = plan(desired, observed, claims, Policy(host.epoch))

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from holdfast.cli import adopt
 from holdfast.engine.artifact import Artifact
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.intent import Action, Desired, Intent
 from holdfast.engine.plan import Plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 
 _nonces = itertools.count(1)
@@ -29,7 +30,7 @@ class Scene:
     def apply(self, *tables: Artifact, action: Action = Action.ENSURE) -> Report:
         with (
             Ledger.open(self.paths, command="test") as ledger,
-            LinuxHost(self.paths, 72) as host,
+            drivers.of_machine(self.paths, 72) as host,
         ):
             work = self._pass(tables, action, host, self.watch(ledger))
             return work.run(lambda _plan: None)
@@ -39,14 +40,14 @@ class Scene:
         """Passes of one host that lives on, as a daemon's does."""
         with (
             Ledger.open(self.paths, command="test") as ledger,
-            LinuxHost(self.paths, 72) as host,
+            drivers.of_machine(self.paths, 72) as host,
         ):
             yield lambda *tables: self._pass(tables, Action.ENSURE, host, ledger).run(
                 lambda _plan: None
             )
 
     def plan(self, *tables: Artifact) -> Plan:
-        with Ledger.read(self.paths) as ledger, LinuxHost(self.paths, 72) as host:
+        with Ledger.read(self.paths) as ledger, drivers.of_machine(self.paths, 72) as host:
             return self._pass(tables, Action.ENSURE, host, ledger).plan()
 
     def adopt(self, table: Artifact) -> None:
@@ -55,7 +56,7 @@ class Scene:
         assert not candidate.changes
         with (
             Ledger.open(self.paths, command="test") as ledger,
-            LinuxHost(self.paths, 72) as host,
+            drivers.of_machine(self.paths, 72) as host,
         ):
             ledger.write_claims([adopt._claim(candidate, 0, host.epoch)])
 
@@ -64,7 +65,7 @@ class Scene:
             return ledger.claims()
 
     def _pass(
-        self, tables: tuple[Artifact, ...], action: Action, host: LinuxHost, ledger: Ledger
+        self, tables: tuple[Artifact, ...], action: Action, host: Drivers, ledger: Ledger
     ) -> Pass:
         desired = Desired(tuple(Intent("Test/x", one, "x:1:1", action) for one in tables))
         policy = Policy(host.epoch, allow_mass_delete=True)

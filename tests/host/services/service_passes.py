@@ -17,11 +17,11 @@ from holdfast.engine.kinds.file import file
 from holdfast.engine.kinds.service import Unit, service
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
-from holdfast.host.host import LinuxHost
 from holdfast.host.services import processes
 from holdfast.host.services.client import Client
 from holdfast.host.services.folder import LOGS, Folder, Running
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.state.ledger import Ledger
 from tests.safety.router_scene import Watched
 
@@ -60,7 +60,7 @@ class ServicePasses:
         desired = self._desired(units)
         with (
             Ledger.open(Paths(self.root), command="test") as opened,
-            LinuxHost(Paths(self.root), 72) as host,
+            drivers.of_machine(Paths(self.root), 72) as host,
         ):
             ledger = watched.ledger(opened)
             policy = Policy(host.epoch, allow_mass_delete=True)
@@ -77,7 +77,7 @@ class ServicePasses:
         desired = self._desired(units)
         with (
             Ledger.open(Paths(self.root), command="test") as ledger,
-            LinuxHost(Paths(self.root), 72) as host,
+            drivers.of_machine(Paths(self.root), 72) as host,
         ):
             found = Pass(desired, host, ledger, Policy(host.epoch, allow_mass_delete=True)).plan()
             return [f"{op.verb} {op.subject.key.name} {op.reason}" for op in found.changes]  # type: ignore[union-attr]

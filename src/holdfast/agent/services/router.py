@@ -26,7 +26,7 @@ from holdfast.engine.driver import Result
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.plan import Plan
 from holdfast.errors import HoldfastError, Refused
-from holdfast.host.host import read_epoch
+from holdfast.host.epoch import read_epoch
 from holdfast.render import generations, outcomes, plan_text, report
 from holdfast.render.explain.by_name import explain
 from holdfast.render.generations import Told as GenerationsTold

@@ -44,8 +44,8 @@ T = TypeVar("T", bound=_Closes)
 class Watch:
     """Made and used on the event loop; `told` is called there.
 
-    ports: of the netlink sockets that our changes go over, just now (`LinuxHost.ports`). What comes
-    from them is no news.
+    ports: of the netlink sockets that our changes go over, just now (`Reconciler.ports`). What
+    comes from them is no news.
     """
 
     def __init__(

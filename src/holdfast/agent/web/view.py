@@ -14,12 +14,12 @@ from holdfast.engine import document
 from holdfast.engine.difference import NOT_READ, Differences
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Plan
-from holdfast.host.host import LinuxHost
+from holdfast.host import differences
 from holdfast.paths import Paths
 from holdfast.render import event as event_story
 from holdfast.render import generations
 from holdfast.render import status as render_status
-from holdfast.runtime import event_rate
+from holdfast.runtime import drivers, event_rate
 from holdfast.runtime import status as runtime_status
 from holdfast.runtime.conditions import conditions
 from holdfast.runtime.event_log import Filter
@@ -130,8 +130,8 @@ class Seen:
         telling = [op for op in plan.changes[:_SHOWN] if KINDS[op.kind].digests]
         if router is None or not telling:
             return NOT_READ
-        with LinuxHost(self.loop.paths, router.ownership.tag) as host:
-            return host.differences(telling)
+        with drivers.of_machine(self.loop.paths, router.ownership.tag) as host:
+            return differences.read(host, telling)
 
     async def last_events(self, count: int, wanted: Filter) -> list[dict[str, Any]]:
         return [event_story.entry(one) async for one in self.events.read(wanted, last=count)]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from holdfast.dataclass import dataclass, replace
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.driver import Driver, Result, Scope
-from holdfast.engine.kinds.neighbour import NEIGHBOUR, neighbour
+from holdfast.engine.kinds.neighbour import neighbour
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
@@ -46,8 +46,6 @@ class _Seen:
 
 
 class NeighbourDriver(Driver):
-    kinds = (NEIGHBOUR.name,)
-
     def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag

@@ -56,8 +56,6 @@ class RuleReader:
 
 
 class RuleDriver(Driver):
-    kinds = (RULE.name,)
-
     def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag

@@ -48,8 +48,6 @@ class _Compared(NamedTuple):
 
 
 class NftDriver(Driver):
-    kinds = (NFT.name,)
-
     def __init__(
         self,
         epoch: str,

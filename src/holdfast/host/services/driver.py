@@ -46,8 +46,6 @@ class _Started:
 
 
 class ServiceDriver(Driver):
-    kinds = (SERVICE.name,)
-
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._chosen: Backend | None = None

@@ -32,8 +32,6 @@ _MODE = 0o644
 
 
 class DropinDriver(InFiles):
-    kinds = (DROPIN.name,)
-
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)
         self._folder = Folder(paths.root)

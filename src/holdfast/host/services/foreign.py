@@ -43,8 +43,6 @@ def claimable(paths: Paths, name: str) -> Artifact:
 
 
 class ForeignUnitDriver(InFiles):
-    kinds = (UNIT.name,)
-
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)
         self._paths = paths

@@ -14,13 +14,13 @@ from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.route import pack_key
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation
-from holdfast.host.host import LinuxHost
 from holdfast.paths import Paths
 from holdfast.render.explain.history import Past, last_declared
 from holdfast.render.explain.on_behalf import made_for
 from holdfast.render.explain.selector import Selector
 from holdfast.resources.compile import compile_router
 from holdfast.resources.locate import Declaration, declarations
+from holdfast.runtime import drivers
 from holdfast.runtime.load import Loaded
 from holdfast.runtime.preview import View, look
 
@@ -127,7 +127,7 @@ def _look_around(paths: Paths, loaded: Loaded, selector: Selector, view: View) -
     meant.kinds = selector.kinds
     scope = Scope(keys=meant, destinations=frozenset(_packed(selector)), kinds=selector.kinds)
     tag = loaded.router.ownership.tag
-    with LinuxHost(paths, tag, former=view.standing.former) as host:
+    with drivers.of_machine(paths, tag, former=view.standing.former) as host:
         observed = host.observe(scope)
     return unrecovered.without_tags(observed) if view.plan.recoverable else observed
 

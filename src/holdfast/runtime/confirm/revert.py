@@ -10,6 +10,7 @@ from holdfast.engine import event_kinds, planner, snapshot, snapshot_form
 from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.difference import Differences
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Plan
@@ -17,8 +18,9 @@ from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report, scope
 from holdfast.engine.snapshot import Snapshot
 from holdfast.errors import LedgerError, Refused
-from holdfast.host.host import LinuxHost, read_epoch
+from holdfast.host.epoch import read_epoch
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 from holdfast.runtime.confirm import restore_others
 from holdfast.runtime.confirm.restore_others import OthersLosses
 from holdfast.runtime.preview import Showing
@@ -75,7 +77,7 @@ def revert(
         others = restore_others.of(before, same_boot=before.boot == epoch.partition("/")[0])
     except ValueError as error:
         raise LedgerError(f"{paths.ledger}: generation {waiting.generation}: {error}") from error
-    with LinuxHost(paths, before.tag, recorded=others.unchanged()) as host:
+    with drivers.of_machine(paths, before.tag, recorded=others.unchanged()) as host:
         wanted = snapshot.desired(before, ledger.claims(), host.epoch)
         reports = list(_run(ledger, host, wanted, waiting, others))
         after, now = reports[-1].after, ledger.claims()
@@ -101,7 +103,7 @@ def preview(paths: Paths, ledger: Ledger, showing: Showing) -> tuple[Plan, Diffe
         return None
     before = _unpacked(paths, waiting)
     others = restore_others.of(before, same_boot=before.boot == read_epoch().partition("/")[0])
-    with LinuxHost(paths, before.tag, recorded=others.unchanged()) as host:
+    with drivers.of_machine(paths, before.tag, recorded=others.unchanged()) as host:
         claims = ledger.claims()
         wanted = snapshot.desired(before, claims, host.epoch)
         observed = host.observe(scope(wanted, claims, ledger.tables()))
@@ -116,7 +118,7 @@ def _unpacked(paths: Paths, waiting: Confirmation) -> Snapshot:
         raise LedgerError(f"{paths.ledger}: generation {waiting.generation}: {error}") from error
 
 
-def _policy(host: LinuxHost) -> Policy:
+def _policy(host: Drivers) -> Policy:
     # What goes was made since; the share of it says nothing about an accident.
     return Policy(epoch=host.epoch, allow_mass_delete=True)
 
@@ -132,7 +134,7 @@ def _tries(ledger: Ledger, generation: int) -> int:
 
 
 def _run(
-    ledger: Ledger, host: LinuxHost, wanted: Desired, waiting: Confirmation, others: OthersLosses
+    ledger: Ledger, host: Drivers, wanted: Desired, waiting: Confirmation, others: OthersLosses
 ) -> Iterator[Report]:
     """Ours, then what others lost. What that took of ours, or brought, is seen to again."""
     for _ in range(_ROUNDS):
@@ -141,7 +143,7 @@ def _run(
             return
 
 
-def _pass(ledger: Ledger, host: LinuxHost, wanted: Desired, waiting: Confirmation) -> Report:
+def _pass(ledger: Ledger, host: Drivers, wanted: Desired, waiting: Confirmation) -> Report:
     work = Pass(
         wanted,
         host,

@@ -17,6 +17,7 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import event_kinds, snapshot, snapshot_form
 from holdfast.engine.artifact import Key
 from holdfast.engine.claim import Claim
+from holdfast.engine.drivers import Drivers
 from holdfast.engine.intent import Intent
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Plan
@@ -25,7 +26,6 @@ from holdfast.host import rooted
 from holdfast.host.facts import clock
 from holdfast.host.foreign_state import reading as others
 from holdfast.host.foreign_state import record as others_record
-from holdfast.host.host import LinuxHost
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.paths import Paths
 from holdfast.resources.router import Router, load_router
@@ -67,7 +67,7 @@ class Candidate:
     def keep(
         self,
         ledger: Ledger,
-        host: LinuxHost,
+        host: Drivers,
         ground: TrialContext,
         generation: int,
         seen: tuple[Mapping[Key, Claim], Observed, Plan],

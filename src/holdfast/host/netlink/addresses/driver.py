@@ -35,8 +35,6 @@ _GONE = (errno.EADDRNOTAVAIL, errno.ENODEV)
 
 
 class AddressDriver(Driver):
-    kinds = (ADDRESS.name,)
-
     def __init__(
         self,
         sock: NetlinkSocket,

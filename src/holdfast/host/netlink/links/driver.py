@@ -45,8 +45,6 @@ class LinkDriver(Driver):
     """tag: whose routes and neighbours may go along with a link, or with a change of one. Without
     one, nobody's may. recorded: what else may, as it is put back afterwards."""
 
-    kinds = (LINK.name,)
-
     def __init__(
         self,
         sock: NetlinkSocket,

@@ -41,8 +41,6 @@ _TABLES_AT_ONCE = 64
 
 
 class RouteDriver(Driver):
-    kinds = (ROUTE.name,)
-
     def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag
