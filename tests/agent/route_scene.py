@@ -61,7 +61,7 @@ class RouteScene:
 
     def full(self, desired: Desired) -> Report:
         report = Pass(desired, self.host, self.ledger, self.policy).run(lambda _plan: None)
-        seen = self.host.observe(scope(desired, self.ledger.claims(), self.ledger.tables()))
+        seen = self.host.observe(scope(desired, self.ledger.claims(), self.ledger.remembered()))
         context = context_after(desired, report.after, seen.sightings)
         self.known.remember(context, self.policy, TAG)
         return report

@@ -119,8 +119,8 @@ def _desired(found: YAML) -> Desired:
             one.get("origin", ""),
             one["reason"],
             one.get("keeps", True),
-            frozenset(one.get("tables", ())),
-            routes_only=one.get("routes_only", False),
+            frozenset(map(route.in_table, one.get("tables", ()))),
+            groups_only=one.get("routes_only", False),
         )
         for one in found.get("waiting", ())
     ]

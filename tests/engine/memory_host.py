@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim, Lasting
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Failure, Memory, Result, Scope
 from holdfast.engine.kinds import KINDS, route
 from holdfast.engine.kinds.route import RouteTemplate
 from holdfast.engine.observed import BulkSighting, Loss, Observed, Sighting
@@ -118,6 +118,10 @@ class MemoryHost:
         self.after_apply()
         return results
 
+    def to_remember(self, *_planned: object) -> Mapping[str, Memory]:
+        """What is in memory is seen wherever it is."""
+        return {}
+
     def sweep(self, claims: Iterable[Claim]) -> None:
         """Writes in memory leave nothing beside them."""
 
@@ -201,17 +205,17 @@ class MemoryLedger:
 
     held: dict[Key, Claim] = field(default_factory=dict)
     writes: list[tuple[tuple[Claim, ...], tuple[Key, ...]]] = field(default_factory=list)
-    written_tables: frozenset[int] | None = None
+    memories: dict[str, Memory] = field(default_factory=dict)
     lasting: Lasting = Lasting.FOR_GOOD
 
     def claims(self) -> dict[Key, Claim]:
         return dict(self.held)
 
-    def tables(self) -> frozenset[int] | None:
-        return self.written_tables
+    def remembered(self) -> dict[str, Memory]:
+        return dict(self.memories)
 
-    def write_tables(self, tables: frozenset[int]) -> None:
-        self.written_tables = tables
+    def remember(self, driver: str, memory: Memory) -> None:
+        self.memories[driver] = memory
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         written, removed = tuple(put), tuple(remove)

@@ -103,7 +103,9 @@ def waiting(draw: st.DrawFn, wanted: Desired) -> Desired:
                 one.owner,
                 one.origin,
                 "waits for a fact",
-                tables=route.tables([one.batch]) if isinstance(one, BulkIntent) else frozenset(),
+                groups=frozenset({route.in_table(one.batch.template.table)})
+                if isinstance(one, BulkIntent)
+                else frozenset(),
             )
             for one in chosen
         ),

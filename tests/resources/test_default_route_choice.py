@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.engine.intent import BulkIntent
+from holdfast.engine.kinds.route import in_table
 from holdfast.resources.compile import compile_router
 from holdfast.resources.facts import GONE, Facts, Lease, Verdict
 from holdfast.resources.questions import lookups
@@ -114,8 +115,8 @@ def test_only_what_lacks_a_fact_waits(tmp_path: Path) -> None:
     }
     assert tables == {101, 102}
     waiting = [one for one in desired.waiting if one.owner == "IPv4DefaultRoutePolicy/default"]
-    assert [(one.reason, one.keeps, one.tables) for one in waiting] == [
-        ("candidate wan: waits for a DHCP lease on eth0", True, frozenset({103}))
+    assert [(one.reason, one.keeps, one.groups) for one in waiting] == [
+        ("candidate wan: waits for a DHCP lease on eth0", True, frozenset({in_table(103)}))
     ]
 
 

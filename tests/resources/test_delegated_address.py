@@ -81,7 +81,7 @@ def test_without_a_prefix(tmp_path: Path, known: Gone | None, keeps: bool) -> No
         assert found[owner].reason.startswith("waits for a delegated prefix on wan0")
     delegation = found["IPv6PrefixDelegation/wan"]
     assert delegation.required
-    assert delegation.tables == {routes.MAIN_TABLE}
+    assert delegation.groups == {routes.in_table(routes.MAIN_TABLE)}
 
 
 def test_leases_end_the_waiting(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ class CountingLedger:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.claims = ledger.claims
-        self.tables = ledger.tables
-        self.write_tables = ledger.write_tables
+        self.remembered = ledger.remembered
+        self.remember = ledger.remember
         self.writes = 0
 
     @property

@@ -151,7 +151,7 @@ def _fill_more(paths: Paths) -> None:
     fill(paths)
     with Ledger.open(paths, command="test") as ledger:
         ledger.write_claims([claim(n, original={"value": "1"}) for n in range(20)])
-        ledger.write_tables(frozenset({100, 254}))
+        ledger.remember("routes", frozenset({"100", "254"}))
         ledger.put_note("report", {"converged": True, "operations": [1, 2]})
 
 
@@ -159,7 +159,7 @@ def _read_all(ledger: Ledger) -> None:
     ledger.check()
     for read in (
         ledger.claims, ledger.generations, ledger.events, ledger.parts, ledger.part_index,
-        ledger.runs, ledger.actions, ledger.confirmations, ledger.latches, ledger.tables,
+        ledger.runs, ledger.actions, ledger.confirmations, ledger.latches, ledger.remembered,
         ledger.export,
     ):  # fmt: skip
         try:

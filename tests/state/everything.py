@@ -29,7 +29,7 @@ _ITS_OWN = ("ledger-unwritable", "ledger-written")
 def write_everything(ledger: Ledger) -> None:
     """Whatever it is written to."""
     ledger.write_claims([claim(1), claim(2)])
-    ledger.write_tables(frozenset({254, 100}))
+    ledger.remember("routes", frozenset({"254", "100"}))
     installation.write_own_namespace(ledger, OwnNamespace("boot/42", (72, 73)))
     number = ledger.begin_generation([File("router.yaml", b"a"), File("routes.txt", b"b")])
     ledger.finish_generation(number, "converged")

@@ -121,6 +121,22 @@ def test_an_older_version_is_brought_up_to_date_in_one_transaction(
         assert len(ledger.claims()) == 1
 
 
+@pytest.mark.parametrize(("noted", "tables"), [("254 100", ["100", "254"]), ("", [])])
+def test_routing_tables_of_the_third_version(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, noted: str, tables: list[str]
+) -> None:
+    """What was noted for the pass is what the driver of routes remembers."""
+    with monkeypatch.context() as old:
+        old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
+        old.setattr(schema, "VERSION", 3)
+        with Ledger.open(paths, command="apply") as ledger:
+            ledger.put_note("route-tables", noted)
+    with Ledger.open(paths, command="apply") as ledger:
+        assert ledger.remembered() == {"routes": frozenset(tables)}
+        assert ledger.note("route-tables") is None
+        assert not ledger.check()
+
+
 def test_a_ledger_of_the_first_version(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its claims are read as they were meant: no setting was to be set back."""
     with monkeypatch.context() as old:

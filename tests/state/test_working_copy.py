@@ -364,7 +364,7 @@ def test_another_ledger_was_put_in_its_place(paths: Paths, disk: Disk, noted: bo
     disk.fill()
     with Ledger.open(paths, command="test") as ledger:
         ledger.write_claims([claim(1)], [claim(0).key])
-        ledger.write_tables(frozenset({254, 100}))
+        ledger.remember("routes", frozenset({"254", "100"}))
         ledger.append_events([Event(event_kinds.CREATED, "x", "y")])
     disk.free()
     for name in ("state.db", "state.db-wal", "state.db-shm"):
@@ -373,12 +373,13 @@ def test_another_ledger_was_put_in_its_place(paths: Paths, disk: Disk, noted: bo
     with Ledger.open(paths, command="test") as ledger:
         ledger.write_claims([claim(5)])
         if noted:
-            ledger.write_tables(frozenset({7}))
+            ledger.remember("routes", frozenset({"7"}))
     aside.rename(paths.under(working_copy.FOLDER))
     _write(paths)
     assert _keys(paths) == {1, 5}
     with Ledger.read(paths) as ledger:
-        assert ledger.tables() == (frozenset({7, 100, 254}) if noted else None)
+        known = {"routes": frozenset({"7", "100", "254"})} if noted else {}
+        assert ledger.remembered() == known
     _sound(paths)
     assert _kinds(paths) == ["ledger-unwritable", "created", "ledger-written"]
 
@@ -512,7 +513,7 @@ class _Failing(sqlite3.Connection):
 
 def _story(ledger: Ledger) -> None:
     """Of all that a pass and its neighbours write."""
-    ledger.write_tables(frozenset({254}))
+    ledger.remember("routes", frozenset({"254"}))
     ledger.write_claims([claim(1), claim(2)])
     number = ledger.begin_generation([File("router.yaml", b"a"), File("routes.txt", b"b")])
     ledger.append_events([Event(event_kinds.CREATED, "a", "b", number)])
@@ -531,7 +532,7 @@ def _all(ledger: Ledger) -> Any:
         ledger.claims(),
         ledger.generations(),
         ledger.parts(),
-        ledger.tables(),
+        ledger.remembered(),
         ledger.note("last-pass"),
         next(one for one in ledger.events() if not one.kind.startswith("ledger-")).kind,
     )

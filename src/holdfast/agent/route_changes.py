@@ -30,7 +30,7 @@ from holdfast.engine.artifact import Batch, Key
 from holdfast.engine.bulk_changes import Identities, Settled
 from holdfast.engine.bulk_keys import Keys
 from holdfast.engine.claim import Claim, Lasting
-from holdfast.engine.driver import Failure, Result, Scope
+from holdfast.engine.driver import Failure, Memory, Result, Scope
 from holdfast.engine.intent import Desired
 from holdfast.engine.kinds.route import ROUTE, identify, split_identity
 from holdfast.engine.kinds.route import identity as identity_by_name
@@ -268,6 +268,11 @@ class RoutePass:
         except (Unclear, DriverError) as error:
             self.problem = str(error)
 
+    def to_remember(
+        self, planned: Sequence[Operation], remembered: Mapping[str, Memory]
+    ) -> Mapping[str, Memory]:
+        return self.host.to_remember(planned, remembered)
+
     def sweep(self, _claims: Iterable[Claim]) -> None:
         """Routes leave nothing beside them."""
 
@@ -287,8 +292,8 @@ class RoutePass:
     def lasting(self) -> Lasting:
         return self.ledger.lasting
 
-    def tables(self) -> frozenset[int] | None:
-        return self.ledger.tables()
+    def remembered(self) -> Mapping[str, Memory]:
+        return self.ledger.remembered()
 
-    def write_tables(self, tables: frozenset[int]) -> None:
-        self.ledger.write_tables(tables)
+    def remember(self, driver: str, memory: Memory) -> None:
+        self.ledger.remember(driver, memory)

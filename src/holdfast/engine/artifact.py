@@ -23,6 +23,10 @@ Value = str | int | bool | None | tuple[str, ...]
 Fields = Mapping[str, Value]
 
 
+# A bulk kind, and a group of its artifacts that `BulkKind.group` tells apart.
+BulkGroup = tuple[str, str]
+
+
 class Key(NamedTuple):
     """The identity of an artifact: `address 192.0.2.1/24 dev lan0`."""
 
@@ -187,6 +191,8 @@ class BulkKind:
     scope: Callable[[Any], bytes]  # template -> the shared part of the identity
     expand: Callable[[Any, bytes], Artifact]  # template, key -> one artifact
     identify: Callable[[Fields], tuple[bytes, bytes]]  # fields of an artifact -> scope, key
+    # The group that all artifacts of a scope are in: the routing table of a route.
+    group: Callable[[bytes], str]
     # Why nothing can be made on something that it requires, as that is; empty if it can.
     unfit: Callable[[Key, Fields], str] = lambda _key, _fields: ""
 

@@ -174,7 +174,7 @@ def _compared(one: Intent) -> tuple[object, ...]:
 
 
 def _awaited(one: Waiting) -> tuple[object, ...]:
-    return one.owner, one.reason, one.keeps, one.tables, one.required, one.routes_only
+    return one.owner, one.reason, one.keeps, one.groups, one.required, one.groups_only
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,8 +241,8 @@ def _kept_by_claim(kind: ArtifactKind, extras: Unmatched, proof: str, draft: Dra
     for key, claim in draft.claims.items():
         if key.kind != kind.name:
             continue
-        keepers = draft.keepers(claim.owners) or draft.keepers_of_table(claim.fields["table"])
         scope, packed = kind.packing.identify(claim.fields)
+        keepers = draft.keepers(claim.owners) or draft.keepers_of_group(kind, scope)
         for shared in extras.take(scope, packed) if keepers else ():
             draft.keep(Batch(kind, shared, [packed]), claim.owners, keepers, proof)
             kept.add(key)
@@ -263,7 +263,7 @@ def _orphans(
             batch = replace(batch, keys=[key for key in batch.keys if key not in stays])
             if not batch.keys:
                 continue
-        keepers = draft.keepers_of_table(batch.template.table)
+        keepers = draft.keepers_of_group(batch.kind, batch.scope)
         if keepers:
             owners = tuple(dict.fromkeys(one.owner for one in keepers))
             draft.keep(batch, owners, keepers, proof)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import absent_links, along, ownership
-from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key, Value
+from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.guard import refusal
 from holdfast.engine.intent import BulkIntent, Desired, Intent, Waiting
@@ -62,15 +62,17 @@ class Draft:
 
     def __post_init__(self) -> None:
         for one in self.waiting:
-            if one.keeps and not one.routes_only:
+            if one.keeps and not one.groups_only:
                 self._keeping.setdefault(one.owner, one)
 
     def keepers(self, owners: Iterable[str]) -> list[Waiting]:
         """Which of these owners wait for a fact, and keep what they have until it is known."""
         return [self._keeping[owner] for owner in owners if owner in self._keeping]
 
-    def keepers_of_table(self, table: Value) -> list[Waiting]:
-        return [one for one in self.waiting if one.keeps and table in one.tables]
+    def keepers_of_group(self, kind: ArtifactKind, scope: bytes) -> list[Waiting]:
+        """Who waits for a fact and keeps the group of a bulk kind that a scope is in."""
+        group = kind.name, kind.packing.group(scope)
+        return [waiting for waiting in self.waiting if waiting.keeps and group in waiting.groups]
 
     def keep(
         self,

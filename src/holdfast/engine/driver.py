@@ -11,6 +11,9 @@ from holdfast.engine.difference import Difference
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Change, Operation, Verb
 
+# What a driver remembers from pass to pass, in the ledger.
+Memory = frozenset[str]
+
 
 @dataclass(frozen=True, slots=True)
 class Coming:
@@ -35,20 +38,19 @@ class Scope:
     keys: frozenset[Key] = frozenset()
     batches: tuple[Batch, ...] = ()
     claims: Mapping[Key, Claim] = field(default_factory=dict)
-    # The routing tables that may hold routes of ours; None where nobody remembers.
-    tables: frozenset[int] | None = None
+    # By its name, what each driver was to remember; it is not in it where nobody knows.
+    remembered: Mapping[str, Memory] = field(default_factory=dict)
     # What is declared to become of an object, as it was seen. What others would lose by that may be
     # dear to find out, and is asked of no object that stays as it is.
     coming: Callable[[Artifact], Coming] = lambda _seen: Coming()
     # What is to be there under a key, for objects that have to be compared with all of it; None
     # where nothing is.
     declared: Callable[[Key], Artifact | None] = lambda _key: None
-    # Keys of routes, for people who ask about them: all routes there are reported, whatever their
-    # table, metric and writer, and no others. The kernel can't pick them out, so this reads every
-    # route there is.
-    destinations: frozenset[bytes] = frozenset()
-    # Identities of routes that others were at since the last look, by whoever listens to the kernel
-    # all along; None where nobody does.
+    # Keys of bulk artifacts, for people who ask about them: all that have such a key are reported,
+    # whatever the rest of their identity and whoever made them, and no others.
+    bulk_keys: frozenset[bytes] = frozenset()
+    # Identities of bulk artifacts that others were at since the last look, by whoever listens all
+    # along; None where nobody does.
     heard: frozenset[bytes] | None = None
     # Only drivers of these kinds are asked; None: all of them.
     kinds: frozenset[str] | None = None
@@ -99,7 +101,12 @@ class Driver:
     same order; it never raises for what a single object did. Create is exclusive: what exists
     already is a Failure with `exists`. Delete re-checks or lets the kernel check that the object
     is still the one planned for; what is already gone counts as done.
+    memory: the name under which the ledger keeps what it has to remember; "" for nothing. Memories
+    may get lost, or be joined with those of another ledger: more than is true must do no harm, and
+    a driver that finds none in `Scope.remembered` looks everywhere.
     """
+
+    memory = ""
 
     def observe(self, scope: Scope) -> Observed:
         raise NotImplementedError
@@ -107,6 +114,11 @@ class Driver:
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
+        raise NotImplementedError
+
+    def to_remember(self, planned: Sequence[Operation], before: Memory | None) -> Memory | None:
+        """All that it has to remember from now on; it is durable before these are carried out.
+        before: what it remembers now; None where nobody knows, and then None leaves it so."""
         raise NotImplementedError
 
     def sweep(self, key: Key) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, ArtifactKind, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.difference import Difference
-from holdfast.engine.driver import Driver, Result, Scope
+from holdfast.engine.driver import Driver, Memory, Result, Scope
 from holdfast.engine.observed import Along, BulkSighting, Loss, Observed, Sighting
 from holdfast.engine.plan import Operation
 from holdfast.errors import DriverError
@@ -82,6 +82,20 @@ class Drivers:
     ) -> list[Result]:
         """Carry out operations of one kind."""
         return self.of_kind(operations[0].kind).apply(operations, progress)
+
+    def to_remember(
+        self, planned: Sequence[Operation], remembered: Mapping[str, Memory]
+    ) -> dict[str, Memory]:
+        """What has to be remembered otherwise from now on, before these are carried out."""
+        found = {}
+        concerned = {self._driver(self._of_kind[operation.kind]) for operation in planned}
+        for driver in concerned.union(self._made.values()):
+            if driver.memory:
+                before = remembered.get(driver.memory)
+                memory = driver.to_remember(planned, before)
+                if memory is not None and memory != before:
+                    found[driver.memory] = memory
+        return found
 
     def difference(self, operation: Operation) -> Difference:
         return self.of_kind(operation.kind).difference(operation)

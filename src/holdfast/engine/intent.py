@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from holdfast.dataclass import dataclass
-from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.artifact import Artifact, Batch, BulkGroup, Key
 
 
 class Action(StrEnum):
@@ -49,10 +49,10 @@ class Waiting:
     # The fact is unknown, so what the owner has outside stays. False: the fact is known to be
     # gone, and what it led to is an orphan like any other.
     keeps: bool = True
-    tables: frozenset[int] = frozenset()  # routing tables whose tagged routes are the owner's
+    groups: frozenset[BulkGroup] = frozenset()  # what carries our tag there is the owner's
     required: bool = False  # until the fact is there, no pass has converged
-    # Only the routes in `tables` wait; everything else of the owner is declared as it shall be.
-    routes_only: bool = False
+    # Only what is in `groups` waits; everything else of the owner is declared as it shall be.
+    groups_only: bool = False
     # Not a fact is lacking: what it asks for cannot be told for a fault of Holdfast's. Nothing at
     # all is deleted meanwhile, since anything might be what it asks for.
     fault: bool = False

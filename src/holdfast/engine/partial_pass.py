@@ -15,7 +15,7 @@ from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import ownership, reconcile
 from holdfast.engine.artifact import Artifact, Batch, Key, PartialLook
 from holdfast.engine.claim import Claim, Lasting
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Memory, Result, Scope
 from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
@@ -160,7 +160,7 @@ class PartialPass:
             # rest would look like orphans.
             wide = Touched(touched.kinds | whole, touched.keys)
             mine = {key: claim for key, claim in claims.items() if key in wide}
-            wider = reconcile.scope(self.context.part(wide), mine, scope.tables)
+            wider = reconcile.scope(self.context.part(wide), mine, scope.remembered)
             scope = replace(wider, heard=scope.heard)
         seen = self.host.observe(replace(scope, kinds=kinds))
         sightings = {
@@ -174,6 +174,11 @@ class PartialPass:
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
         return self.host.apply(operations, progress)
+
+    def to_remember(
+        self, planned: Sequence[Operation], remembered: Mapping[str, Memory]
+    ) -> Mapping[str, Memory]:
+        return self.host.to_remember(planned, remembered)
 
     def sweep(self, claims: Iterable[Claim]) -> None:
         self.host.sweep(claims)
@@ -196,11 +201,11 @@ class PartialPass:
     def lasting(self) -> Lasting:
         return self.ledger.lasting
 
-    def tables(self) -> frozenset[int] | None:
-        return self.ledger.tables()
+    def remembered(self) -> Mapping[str, Memory]:
+        return self.ledger.remembered()
 
-    def write_tables(self, tables: frozenset[int]) -> None:
-        self.ledger.write_tables(tables)
+    def remember(self, driver: str, memory: Memory) -> None:
+        self.ledger.remember(driver, memory)
 
 
 def _speaks_against(key: Key, many: Sequence[Sighting], claims: Mapping[Key, Claim]) -> bool:

@@ -10,15 +10,16 @@ for): what is declared is asked for again, so that what was made of it is made a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import decide, diff, make_before_break, order, ownership, record, unrecovered
 from holdfast.engine.artifact import Artifact, Fields, Key
 from holdfast.engine.claim import Claim, Lasting
-from holdfast.engine.driver import Coming, Failure, Result, Scope
+from holdfast.engine.driver import Coming, Failure, Memory, Result, Scope
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
-from holdfast.engine.kinds import KINDS, route
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.planner import plan
@@ -27,6 +28,7 @@ from holdfast.engine.policy import Policy
 # Side effects of a delete settle in the second round; a third finds out that they did.
 MAX_ROUNDS = 3
 _STAYS = Coming()
+NOTHING_REMEMBERED: Mapping[str, Memory] = MappingProxyType({})
 
 
 class Host(Protocol):
@@ -41,6 +43,11 @@ class Host(Protocol):
         self, operations: Sequence[Operation], progress: Callable[[int], None]
     ) -> list[Result]:
         """Carry out one stage: operations of one kind."""
+
+    def to_remember(
+        self, planned: Sequence[Operation], remembered: Mapping[str, Memory]
+    ) -> Mapping[str, Memory]:
+        """What drivers have to remember otherwise from now on, before these are carried out."""
 
     def sweep(self, claims: Iterable[Claim]) -> None:
         """Nobody writes these objects now: what an interrupted write left beside them may go."""
@@ -60,10 +67,10 @@ class Claims(Protocol):
     def lasting(self) -> Lasting:
         """How long what is written now is kept at least."""
 
-    def tables(self) -> frozenset[int] | None:
-        """The routing tables we ever wrote to; None where that was never recorded."""
+    def remembered(self) -> Mapping[str, Memory]:
+        """What drivers remember, by their names."""
 
-    def write_tables(self, tables: frozenset[int]) -> None: ...
+    def remember(self, driver: str, memory: Memory) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +130,8 @@ class Pass:
     nonce: Callable[[], str] = lambda: ""
     # Which of the changes are made now: some may have to wait, for a reason of the caller's.
     ready: Callable[[Sequence[Operation]], Sequence[Operation]] = lambda changes: changes
-    # Identities of routes that others were at since the last look; None where nobody listens.
+    # Identities of bulk artifacts that others were at since the last look; None where nobody
+    # listens.
     heard: frozenset[bytes] | None = None
     # Told what is there and what is to be done about it, before the first change.
     ahead: Callable[[Mapping[Key, Claim], Observed, Plan], None] = lambda *_seen: None
@@ -148,7 +156,7 @@ class Pass:
             self._record(first, observed, claims)
         while changes and rounds < MAX_ROUNDS:
             rounds += 1
-            self._remember_tables(current)
+            self._remember(current)
             done = self._apply(changes, claims, current)
             self.desired = self.relearn(self.desired)
             claims, observed, current = self._look()
@@ -158,17 +166,16 @@ class Pass:
 
     def _look(self) -> tuple[dict[Key, Claim], Observed, Plan]:
         claims = self.ledger.claims()
-        wanted = scope(self.desired, claims, self.ledger.tables())
+        wanted = scope(self.desired, claims, self.ledger.remembered())
         observed = self.host.observe(replace(wanted, heard=self.heard))
         self.sightings = observed.sightings
         return claims, observed, plan(self.desired, observed, claims, self.policy)
 
-    def _remember_tables(self, current: Plan) -> None:
-        """Written ahead, as claims are: a table with routes of ours must not be forgotten."""
-        known = self.ledger.tables()
-        tables = route.tables(op.subject for op in current.operations)
-        if known is None or not tables <= known:
-            self.ledger.write_tables(tables | (known or frozenset()))
+    def _remember(self, current: Plan) -> None:
+        """Written ahead, as claims are."""
+        found = self.host.to_remember(current.operations, self.ledger.remembered())
+        for driver, memory in found.items():
+            self.ledger.remember(driver, memory)
 
     def _apply(
         self, planned: Sequence[Operation], claims: Mapping[Key, Claim], current: Plan
@@ -257,7 +264,9 @@ class Pass:
 
 
 def scope(
-    desired: Desired, claims: Mapping[Key, Claim], tables: frozenset[int] | None = None
+    desired: Desired,
+    claims: Mapping[Key, Claim],
+    remembered: Mapping[str, Memory] = NOTHING_REMEMBERED,
 ) -> Scope:
     keys: set[Key] = set()
     batches = []
@@ -282,7 +291,7 @@ def scope(
         first = next(ensured, None)
         return first.artifact if first is not None else None
 
-    return Scope(frozenset(keys), tuple(batches), claims, tables, coming, wanted)
+    return Scope(frozenset(keys), tuple(batches), claims, remembered, coming, wanted)
 
 
 def _coming(intents: Sequence[Intent], seen: Artifact) -> Coming:

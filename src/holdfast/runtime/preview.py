@@ -72,11 +72,11 @@ def look(
     differences: whether contents are read, too."""
     tag = loaded.router.ownership.tag
     with Ledger.read(paths) as ledger:
-        claims = ledger.claims()
+        claims, remembered = ledger.claims(), ledger.remembered()
         standing = namespace_ownership.look(paths, ledger, tag, read_epoch())
         moved = moves.to_absent_links(paths, ledger, loaded.router)
     with drivers.of_machine(paths, tag, former=standing.former) as host:
-        scope = reconcile.scope(loaded.desired, claims)
+        scope = reconcile.scope(loaded.desired, claims, remembered)
         wider = replace(scope, keys=scope.keys | keys, batches=(*scope.batches, *batches))
         observed = host.observe(wider)
         policy = loaded.policy(

@@ -39,17 +39,12 @@ def make_equal(own: Database, other: Database) -> None:
 
 
 def add(own: Database, other: Database, last: int) -> None:
-    """Within a transaction. Neither comes from the other: what either claims is claimed, a table
-    with routes is looked into, and nothing is taken away. What both know is as the other says, for
-    that was in force until now. last: events up to this one are known."""
+    """Within a transaction. Neither comes from the other: what either claims is claimed, what
+    either remembers is remembered, and nothing is taken away. What both know is as the other says,
+    for that was in force until now. last: events up to this one are known."""
     known = claims.read(own)
     claims.put_rows(own, [one for key, one in claims.read(other).items() if known.get(key) != one])
-    noted = [notes.get(one, notes.TABLES) for one in (own, other)]
-    if None in noted:
-        notes.remove_row(own, notes.TABLES)  # one of them does not know: all tables are looked into
-    else:
-        tables = {number for one in noted for number in str(one).split()}
-        notes.put_row(own, notes.TABLES, " ".join(sorted(tables, key=int)))
+    notes.join_memories(own, other)
     installation.join_own_namespace(own, other)
     for table in ("parts", "actions", "latches"):
         for row in _rows(other, table):

@@ -316,13 +316,12 @@ class Ledger:
         digest = latches.digest(files)
         self._write(lambda db: latches.lift(db, digest))
 
-    def tables(self) -> frozenset[int] | None:
-        """The routing tables that routes of ours were ever written to."""
-        found = self.note(notes.TABLES)
-        return notes.tables_of(found) if found is not None else None
+    def remembered(self) -> dict[str, frozenset[str]]:
+        """What drivers remember, by their names; where nobody knows, they are not in it."""
+        return notes.memories(self._database)
 
-    def write_tables(self, tables: frozenset[int]) -> None:
-        self.put_note(notes.TABLES, " ".join(map(str, sorted(tables))))
+    def remember(self, driver: str, memory: frozenset[str]) -> None:
+        self._write(lambda db: notes.put_memory(db, driver, memory))
 
     def check(self) -> list[str]:
         """Everything wrong with the ledger; empty means sound."""

@@ -10,10 +10,10 @@ from holdfast.state.database import Database, Row
 from holdfast.state.rows import TEXT, Table
 from holdfast.state.values import JSON
 
-# Not exported: a ledger restored from an older export must look for routes in all tables again.
-TABLES = "route-tables"
-_TABLE_MAX = 0xFFFFFFFF
-
+# What drivers remember is noted under their names. It is not exported: by a ledger that was
+# restored from an older export they must look everywhere again.
+_MEMORY = "driver/"
+_IS_MEMORY = f"substr(name, 1, {len(_MEMORY)}) = ?"
 
 # Who this installation is.
 IDENTITY = "installation"
@@ -54,7 +54,31 @@ def get(database: Database, name: str) -> JSON:
 
 
 def read(database: Database) -> dict[str, JSON]:
-    return dict(_table().read(database, "WHERE name != ? ORDER BY name", (TABLES,)))
+    return dict(_table().read(database, f"WHERE NOT {_IS_MEMORY} ORDER BY name", (_MEMORY,)))
+
+
+def memories(database: Database) -> dict[str, frozenset[str]]:
+    """What drivers remember, by their names; where nobody knows, they are not in it."""
+    noted = _table().read(database, f"WHERE {_IS_MEMORY}", (_MEMORY,))
+    return {
+        name.removeprefix(_MEMORY): frozenset(map(str, value))
+        for name, value in noted
+        if isinstance(value, list)
+    }
+
+
+def put_memory(database: Database, driver: str, memory: frozenset[str]) -> None:
+    put(database, _MEMORY + driver, [*sorted(memory)])
+
+
+def join_memories(own: Database, other: Database) -> None:
+    """Within a transaction: what either remembers; where one of them does not know, nobody does."""
+    ours, theirs = memories(own), memories(other)
+    for driver in {*ours, *theirs}:
+        if driver in ours and driver in theirs:
+            put_row(own, _MEMORY + driver, [*sorted(ours[driver] | theirs[driver])])
+        else:
+            remove_row(own, _MEMORY + driver)
 
 
 def problems(database: Database) -> Iterator[str]:
@@ -69,14 +93,8 @@ def _table() -> Table[tuple[str, JSON]]:
 def _decode(row: Row) -> tuple[str, JSON]:
     name, text = row
     value: JSON = json.loads(text)
-    if name == TABLES:
-        tables_of(value)
+    if name.startswith(_MEMORY):
+        strings = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+        if not strings:
+            raise ValueError(f"{value!r} is nothing that a driver remembers")
     return name, value
-
-
-def tables_of(value: JSON) -> frozenset[int]:
-    """What is noted under TABLES."""
-    found = frozenset(map(int, str(value).split()))
-    if not all(0 < table <= _TABLE_MAX for table in found):
-        raise ValueError(f"{value!r} are no routing tables")
-    return found

@@ -136,10 +136,18 @@ CREATE TABLE latches (
 ) STRICT, WITHOUT ROWID;
 """
 
+# The routing tables ever written to, "254 100", became a memory of the driver of routes.
+_VERSION_4 = """
+INSERT INTO notes
+SELECT 'driver/routes', replace('["' || replace(trim(value, '"'), ' ', '","') || '"]', '""', '')
+FROM notes WHERE name = 'route-tables';
+DELETE FROM notes WHERE name = 'route-tables';
+"""
+
 # Given to a ledger when it is made: one without is of a Holdfast that knew none.
 IDENTITY = """
 INSERT INTO notes VALUES ('installation', '"' || lower(hex(randomblob(8))) || '"')
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 VERSION = len(MIGRATIONS)

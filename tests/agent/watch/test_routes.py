@@ -99,7 +99,7 @@ def test_identity_is_that_of_the_engine(lan: Namespace) -> None:
 
     run(test)
     with drivers.of_machine(Paths(), TAG) as host:
-        seen = host.observe(Scope(tables=frozenset({1000}))).bulk["route"]
+        seen = host.observe(Scope(remembered={"routes": frozenset({"1000"})})).bulk["route"]
         assert seen.own == {body}  # as the driver dumped it
 
 

@@ -119,7 +119,7 @@ def test_the_way_back_asks_for_nothing_that_cannot_be_declared(
         drivers.of_machine(scene.paths, TAG) as host,
     ):
         claims = ledger.claims()
-        observed = host.observe(reconcile.scope(desired, claims, ledger.tables()))
+        observed = host.observe(reconcile.scope(desired, claims, ledger.remembered()))
         made = plan(desired, observed, claims, Policy(host.epoch))
         before = snapshot.take(made, observed, claims, host.epoch, TAG, {}, lambda _seen: b"")
     kept = snapshot_form.unpack(snapshot_form.pack(before)).batches

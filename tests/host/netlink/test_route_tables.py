@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.route import Nexthop, batch, destination, pack_key, template
+from holdfast.engine.plan import Operation, Verb
 from holdfast.host.netlink.routes.driver import RouteDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.namespace import Namespace
@@ -36,12 +37,31 @@ def test_where_nobody_remembers_all_tables_are_read(driver: RouteDriver) -> None
 
 
 def test_of_remembered_tables_no_other_is_read(driver: RouteDriver) -> None:
-    scope = Scope(tables=frozenset({100, 200}))
+    scope = Scope(remembered={"routes": frozenset({"100", "200"})})
     assert tables_seen(driver, scope) == {(100, "10.0.0.0/8"), (100, "fd00::/8")}
 
 
+def test_what_is_no_table_is_not_known(driver: RouteDriver) -> None:
+    for damaged in ("25<", "0", "4294967296", "²"):
+        scope = Scope(remembered={"routes": frozenset({"100", damaged})})
+        assert {table for table, _ in tables_seen(driver, scope)} == {100, 70_000}
+        assert driver.to_remember([], frozenset({damaged})) == frozenset({"100", "70000"})
+
+
+def test_what_a_look_at_all_tables_found_is_remembered(driver: RouteDriver) -> None:
+    """Also where nothing is done about it: a route that is kept for now may have to go later."""
+    keys = [pack_key(bytes((10, 0, 0, 0)), 8)]
+    planned = [Operation(Verb.CREATE, batch(template(4, table=5), keys), (), "")]
+    assert driver.to_remember(planned, None) is None  # it is left open before the first look
+    driver.observe(Scope())
+    assert driver.to_remember(planned, None) == frozenset({"5", "100", "70000"})
+    assert driver.to_remember(planned, frozenset({"7"})) == frozenset({"5", "7"})
+    driver.observe(Scope(remembered={"routes": frozenset({"7"})}))
+    assert driver.to_remember(planned, None) is None
+
+
 def test_many_tables_are_read_at_once(driver: RouteDriver) -> None:
-    scope = Scope(tables=frozenset(range(1000, 1100)))
+    scope = Scope(remembered={"routes": frozenset(map(str, range(1000, 1100)))})
     assert {table for table, _ in tables_seen(driver, scope)} == {100, 70_000}
 
 

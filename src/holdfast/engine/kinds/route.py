@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from holdfast.engine.artifact import (
     Artifact,
     ArtifactKind,
     Batch,
+    BulkGroup,
     BulkKind,
     Fields,
     Key,
@@ -30,6 +31,7 @@ from holdfast.engine.plan import Changes, Cost, Operation, Risk, Verb
 
 MAIN_TABLE = 254
 IPV6_DEFAULT_METRIC = 1024
+_SCOPE = "!BIIB"  # family, table, metric, aside
 DEFAULTS = ("0.0.0.0/0", "::/0")
 TYPES = ("unicast", "blackhole", "unreachable", "prohibit")
 
@@ -95,7 +97,7 @@ def template(
 
 def scope(shared: RouteTemplate) -> bytes:
     """What all routes of a template have in common of their identity."""
-    return struct.pack("!BIIB", shared.family, shared.table, shared.metric, shared.aside)
+    return struct.pack(_SCOPE, shared.family, shared.table, shared.metric, shared.aside)
 
 
 def pack_key(packed_destination: bytes, prefix_length: int) -> bytes:
@@ -209,15 +211,13 @@ def split_identity(identity: bytes) -> tuple[bytes, bytes]:
     return identity[:-size], identity[-size:]
 
 
-def tables(subjects: Iterable[Artifact | Batch]) -> frozenset[int]:
-    """The routing tables that these artifacts are in, as far as they are routes."""
-    found = set()
-    for subject in subjects:
-        if isinstance(subject, Batch):
-            found.add(subject.template.table)
-        elif subject.key.kind == ROUTE.name:
-            found.add(int(str(subject.fields["table"])))
-    return frozenset(found)
+def in_table(table: int) -> BulkGroup:
+    """All routes of a routing table."""
+    return ROUTE.name, str(table)
+
+
+def _table_of(scope: bytes) -> str:
+    return str(struct.unpack(_SCOPE, scope)[1])
 
 
 def unfit(key: Key, fields: Fields) -> str:
@@ -323,6 +323,6 @@ ROUTE = ArtifactKind(
     naming=Naming(
         aliases=("r",), by=NamedBy.DESTINATION, recognised=lambda word: word == "default"
     ),
-    bulk=BulkKind(scope=scope, expand=expand, identify=identify, unfit=unfit),
+    bulk=BulkKind(scope=scope, expand=expand, identify=identify, group=_table_of, unfit=unfit),
     tells_its_maker=True,
 )

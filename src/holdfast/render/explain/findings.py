@@ -125,7 +125,7 @@ def _look_around(paths: Paths, loaded: Loaded, selector: Selector, view: View) -
         if kind.naming.sole or kind.seen_by_name
     )
     meant.kinds = selector.kinds
-    scope = Scope(keys=meant, destinations=frozenset(_packed(selector)), kinds=selector.kinds)
+    scope = Scope(keys=meant, bulk_keys=frozenset(_packed(selector)), kinds=selector.kinds)
     tag = loaded.router.ownership.tag
     with drivers.of_machine(paths, tag, former=view.standing.former) as host:
         observed = host.observe(scope)

@@ -224,7 +224,7 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent | BulkIntent | Wa
         if where is None:
             # Everything else is as it shall be, and a peer that calls is answered.
             reason = f"waits for the DNS to say where peer {peer.name} is"
-            yield Waiting(resource.id, resource.place, reason, routes_only=True)
+            yield Waiting(resource.id, resource.place, reason, groups_only=True)
         peers.append(
             wireguard.Peer(
                 peer.public_key,

@@ -172,8 +172,8 @@ def _route(way: Uplink, site: Site) -> BulkIntent | Waiting:
             resource.place,
             reason,
             keeps=not gone,
-            tables=frozenset({way.table}),
-            routes_only=True,
+            groups=frozenset({routes.in_table(way.table)}),
+            groups_only=True,
         )
     # A DHCP server may name a gateway outside of the subnet it gave, and its address may come a
     # moment after the route.

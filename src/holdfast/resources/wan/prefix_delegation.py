@@ -74,7 +74,7 @@ def intents(resource: Resource, site: Site) -> Iterator[BulkIntent | Waiting]:
             f"waits for a delegated prefix on {dev}{lost}",
             keeps=found is None,
             # The routes below carry a tag, which does not say whose they are.
-            tables=frozenset({routes.MAIN_TABLE}),
+            groups=frozenset({routes.in_table(routes.MAIN_TABLE)}),
             required=spec.required,
         )
         return

@@ -106,7 +106,7 @@ def preview(paths: Paths, ledger: Ledger, showing: Showing) -> tuple[Plan, Diffe
     with drivers.of_machine(paths, before.tag, recorded=others.unchanged()) as host:
         claims = ledger.claims()
         wanted = snapshot.desired(before, claims, host.epoch)
-        observed = host.observe(scope(wanted, claims, ledger.tables()))
+        observed = host.observe(scope(wanted, claims, ledger.remembered()))
         made = planner.plan(wanted, observed, claims, _policy(host))
         return made, showing.read(host, made)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from holdfast.engine.artifact import Artifact, Batch
 from holdfast.engine.claim import Claim
-from holdfast.engine.driver import Driver, Failure, Result, Scope
+from holdfast.engine.driver import Driver, Failure, Memory, Result, Scope
 from holdfast.engine.kinds.route import ROUTE, RouteTemplate, expand, identify, template_of
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Operation, Verb
@@ -38,22 +38,28 @@ from holdfast.host.netlink.socket import (
 
 # Each table is two dumps; with more of them, one dump of all is cheaper.
 _TABLES_AT_ONCE = 64
+_TABLE_MAX = 0xFFFFFFFF
 
 
 class RouteDriver(Driver):
+    memory = "routes"
+
     def __init__(self, sock: NetlinkSocket, tag: int, former: frozenset[int] = frozenset()) -> None:
         self._sock = sock
         self._tag = tag
         self._former = former
         self._checks = Checks(sock)
         self._shadows = Shadows(sock)
+        # By the last look at all tables, kept until the next look.
+        self._found_anywhere: RouteSighting | None = None
 
     def observe(self, scope: Scope) -> Observed:
         names = read_names(self._sock)
         reader = Reader(names.names, self._former)
         seen = RouteSighting(self._tag, names.indexes, reader, self._former)
-        if scope.destinations:
-            find_routes_to(self._sock, scope.destinations, seen)
+        self._found_anywhere = None
+        if scope.bulk_keys:
+            find_routes_to(self._sock, scope.bulk_keys, seen)
             return Observed(bulk={ROUTE.name: seen})
         batches = [batch for batch in scope.batches if batch.kind.name == ROUTE.name]
         doubtful = self._shadows.doubtful(batches, scope.heard)
@@ -79,7 +85,10 @@ class RouteDriver(Driver):
         shared = SharedRoutes(
             with_others, batches, seen.reader, seen.indexes, self._tag, self._former
         )
-        tables = _tables(scope, batches, claims.values())
+        remembered = _numbers(scope.remembered.get(self.memory))
+        tables = _tables(remembered, batches, claims.values())
+        if remembered is None:
+            self._found_anywhere = seen
         dumped = {4: self._dump(4, tables, whole), 6: self._dump(6, tables, {})}
         if not claims and seen.take_exact(batches, dumped):
             return
@@ -105,6 +114,18 @@ class RouteDriver(Driver):
             else:
                 dumps += (dump_runs(self._sock, family, table=table, protocol=tag) for tag in ours)
         return Dump([run for dump in dumps for run in dump.runs])
+
+    def to_remember(self, planned: Sequence[Operation], before: Memory | None) -> Memory | None:
+        """The tables that routes of ours were ever written to. Where nobody knows, they are all
+        those that one was found in by a look everywhere."""
+        subjects = (op.subject for op in planned if op.kind == ROUTE.name)
+        written = {str(_contents(subject)[0].table) for subject in subjects}
+        if before is not None and _numbers(before) is not None:
+            return before | written
+        found = self._found_anywhere
+        if found is None:
+            return None
+        return frozenset(written | {str(found.unpack(body)[0].table) for body in found.own})
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -194,17 +215,28 @@ def _failed(operation: Operation, why: str) -> Result:
     return Result(operation, 0, tuple(Failure(expand(shared, key).key, why) for key in keys))
 
 
-def _tables(scope: Scope, batches: Iterable[Batch], claims: Iterable[Claim]) -> Iterable[int]:
+def _numbers(remembered: Memory | None) -> frozenset[int] | None:
+    """The remembered tables; None where nobody knows them, or the ledger holds something else."""
+    if remembered is None:
+        return None
+    tables = frozenset(int(table) for table in remembered if table.isdecimal())
+    sound = len(tables) == len(remembered) and all(0 < table <= _TABLE_MAX for table in tables)
+    return tables if sound else None
+
+
+def _tables(
+    remembered: frozenset[int] | None, batches: Iterable[Batch], claims: Iterable[Claim]
+) -> Iterable[int]:
     """The tables to look for own routes in; 0 stands for all of them.
 
     While no rule was ever added, the kernel keeps the local and the main table in one trie and
     walks it twice to dump all tables; among a million foreign routes that is most of a pass.
     """
-    if scope.tables is None:
+    if remembered is None:
         return (0,)
     wanted = {batch.template.table for batch in batches}
     wanted.update(int(str(claim.fields["table"])) for claim in claims)
-    tables = scope.tables | wanted
+    tables = remembered | wanted
     return sorted(tables) if len(tables) <= _TABLES_AT_ONCE else (0,)
 
 
