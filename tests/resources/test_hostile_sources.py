@@ -540,9 +540,16 @@ def test_a_setting_of_a_link_outside(declare: Callable[..., Router]) -> None:
         taken(startup, raw("Sysctl", "app-x", setting))
 
 
-# Links that are taken down
+# Links that are cut off
 
-DOWN = ({"adminUp": False}, {"state": "absent"}, {"type": "bridge", "state": "absent"})
+DOWN = (
+    {"adminUp": False},
+    {"state": "absent"},
+    {"type": "bridge", "state": "absent"},
+    {"master": ""},  # out of its bridge
+    {"mac": "02:00:00:00:00:05"},
+    {"mtu": 1279},
+)
 
 
 @pytest.mark.parametrize("spec", DOWN)
@@ -557,7 +564,7 @@ DOWN = ({"adminUp": False}, {"state": "absent"}, {"type": "bridge", "state": "ab
         (["*", "app5"], True),
     ],
 )
-def test_a_link_is_taken_down_where_it_is_named_in_full(
+def test_a_link_is_cut_off_where_it_is_named_in_full(
     spec: Given, interfaces: list[str], allowed: bool, declare: Callable[..., Router]
 ) -> None:
     startup = declare(interfaces=interfaces)
@@ -566,34 +573,47 @@ def test_a_link_is_taken_down_where_it_is_named_in_full(
         taken(startup, given)
         return
     said = refused(startup, given)
-    field = "adminUp" if "adminUp" in spec else "state"
-    assert f"resources[0]: spec.{field}: Interface/app-x: Owner/ci may not take link app5" in said
+    field = "state" if "state" in spec else next(iter(spec))
+    assert f"resources[0]: spec.{field}: Interface/app-x: Owner/ci may not " in said
+    assert "link app5" in said
     assert "add app5 in full to allow.interfaces" in said
 
 
 @pytest.mark.parametrize("spec", DOWN)
-def test_a_plugin_without_a_policy_takes_no_link_down(spec: Given, tmp_path: Path) -> None:
+def test_a_plugin_without_a_policy_cuts_no_link_off(spec: Given, tmp_path: Path) -> None:
     startup = load(
         tmp_path,
         ("Plugin", "open", {"executable": "/bin/true"}),
         ("DynamicConfigSource", "open", {"pluginRef": "open", "ttl": "5m"}),
     )
     given = raw("Interface", "x", {"ifname": "eth5", **spec})
-    assert "Plugin/open may not take link eth5 down" in refused(
-        startup, given, source="Plugin/open"
-    )
+    assert "Plugin/open may not " in refused(startup, given, source="Plugin/open")
     taken(startup, raw("Interface", "x", {"ifname": "eth5"}), source="Plugin/open")
 
 
 @pytest.mark.parametrize("spec", DOWN)
 @pytest.mark.parametrize("interfaces", [["*"], ["lo"], ["loop"]])
-def test_the_loopback_link_stays_up(
+def test_the_loopback_link_stays_as_it_is(
     spec: Given, interfaces: list[str], declare: Callable[..., Router]
 ) -> None:
     startup = declare(interfaces=interfaces)
     said = refused(startup, raw("Interface", "app-x", {"ifname": "lo", **spec}))
     assert "resources[0]: spec." in said
     assert "lo stays up" in said
+
+
+def test_a_link_is_put_under_another_where_it_is_named_in_full(
+    declare: Callable[..., Router],
+) -> None:
+    """A port of a bridge is a link no more: what comes in by it is the bridge's."""
+    bridge = raw("Interface", "app-br", {"ifname": "app-br", "type": "bridge"})
+    port = raw("Interface", "app-x", {"ifname": "app5", "master": "app-br"})
+    said = refused(declare(interfaces=["*"]), bridge, port)
+    assert "resources[1]: spec.master: Interface/app-x: Owner/ci may not put link app5" in said
+    taken(declare(interfaces=["*", "app5"]), bridge, port)
+    made = {"ifname": "app5", "type": "veth", "veth": {"peer": "app6"}, "mtu": 1000}
+    own = raw("Interface", "app-x", made | {"master": "app-br", "mac": "02:00:00:00:00:05"})
+    taken(declare(interfaces=["*"]), bridge, own)
 
 
 def test_the_loopback_link_may_be_named(declare: Callable[..., Router]) -> None:

@@ -76,7 +76,8 @@ class Reach:
     packed: Sequence[bytes] = ()  # or many: prefix length and address of each
     link: str = ""  # the name of a resource, or the kernel's name where no resource has it
     ifname: str = ""  # or in any case the kernel's name
-    down: bool = False  # the link is taken down or deleted: a pattern is not enough to allow it
+    # How the link `ifname` is cut off: "take link {} down". A pattern is not enough to allow that.
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)

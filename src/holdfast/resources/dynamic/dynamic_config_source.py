@@ -62,8 +62,9 @@ class Allowance(Spec):
     interfaces: tuple[str, ...] = optional(
         _PATTERNS,
         "the links that its resources are about, by the name of the resource that stands for the"
-        " link or by the kernel's name; without, they name none. To take a link down (`adminUp:"
-        " false`, `state: absent`) it has to be named in full, without `*`; `lo` always stays up",
+        " link or by the kernel's name; without, they name none. To cut a link off (`adminUp:"
+        " false`, `state: absent`; `master`, `mac` or an `mtu` below 1280 of one that is there"
+        " already) it has to be named in full, without `*`; `lo` always stays as it is",
         default=(),
     )
     lifetime: float | None = optional(
@@ -86,7 +87,7 @@ class DynamicConfigSource(Spec):
     allow: Allowance | None = optional(
         nested(Allowance),
         "what it may declare. Without, a plugin may declare every kind that is open to other"
-        " sources but take no link down, and a `source` nothing: it may mask what a"
+        " sources but cut no link off, and a `source` nothing: it may mask what a"
         " DynamicOverridePolicy allows, and propose actions",
     )
     merge_policy: MergePolicy = optional(

@@ -35,7 +35,7 @@ def refusals(
     judge = _Judge(policy, policy.spec.allow or _NOTHING, Links.of((*others, *resources)))
     if policy.spec.allow is None and policy.spec.source is None:
         for resource in resources:  # a plugin may declare every open kind then
-            yield from judge.links_taken_down(resource)
+            yield from judge.links_cut_off(resource)
         return
     if outlasts(policy, part):
         yield judge.lifetime(part)
@@ -149,15 +149,15 @@ class _Judge:
             if reach.link:
                 called = self.links.called(reach.link)
                 yield from self._link(one, reach.location, reach.link, called)
-        yield from self.links_taken_down(one)
+        yield from self.links_cut_off(one)
 
-    def links_taken_down(self, one: Resource) -> Iterator[str]:
+    def links_cut_off(self, one: Resource) -> Iterator[str]:
         """Those that `allow.interfaces` does not name in full: what a link was used for is cut off,
-        and it stays down when the part is gone."""
+        and the link stays as it is when the part is gone."""
         for reach in registry.kind(one.kind).reaches(one):
             patterns = self.allow.interfaces
-            if reach.down and not self.links.allows(patterns, reach.ifname, in_full=True):
-                said = f"{one.id}: {self._who} may not take link {reach.ifname} down"
+            if reach.cut and not self.links.allows(patterns, reach.ifname, in_full=True):
+                said = f"{one.id}: {self._who} may not {reach.cut.format(reach.ifname)}"
                 path = dotted(("spec", *reach.location))
                 yield (
                     f"{one.place}: {path}: {said} by {self.policy}: to allow it, add"

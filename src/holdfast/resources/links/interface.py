@@ -140,28 +140,37 @@ def _check_observed(spec: Interface, alias: bool) -> Iterator[Fault]:
         yield Fault(("state",), f"cannot be absent: {why}")
 
 
-def _takes_down(spec: Interface) -> Iterator[str]:
-    """The fields by which it does."""
+def _cuts_off(spec: Interface) -> Iterator[tuple[str, str]]:
+    """The fields by which it cuts off what the link is used for, and how. A link that it makes is
+    used for nothing else yet."""
     if spec.observed:
         return
     if spec.admin_up is False:
-        yield "adminUp"
+        yield "adminUp", "take link {} down"
     if spec.state == "absent":
-        yield "state"
+        yield "state", "take link {} down"
+    if spec.type is not None:
+        return
+    if spec.master is not None:
+        yield "master", "put link {} under another, or take it out of one"
+    if spec.mac is not None:
+        yield "mac", "give link {} another hardware address"
+    if spec.mtu is not None and spec.mtu < _IPV6_LEAST_MTU:
+        yield "mtu", f"take IPv6 off link {{}} by an MTU below {_IPV6_LEAST_MTU}"
 
 
 def against_others(resource: Resource) -> Iterator[Fault]:
     """Everything on the machine that speaks to itself does so over the loopback link, and what was
-    taken down stays down when its source is gone."""
+    cut off stays so when its source is gone."""
     spec: Interface = resource.spec
     if spec.ifname == _LOOPBACK:
-        for name in _takes_down(spec):
-            yield Fault((name,), "lo stays up: only the startup file can take it down")
+        for name, _ in _cuts_off(spec):
+            yield Fault((name,), "lo stays up and as it is: only the startup file can change that")
 
 
 def reaches(resource: Resource) -> Iterator[Reach]:
-    for name in _takes_down(resource.spec):
-        yield Reach((name,), ifname=resource.spec.ifname, down=True)
+    for name, cut in _cuts_off(resource.spec):
+        yield Reach((name,), ifname=resource.spec.ifname, cut=cut)
 
 
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
