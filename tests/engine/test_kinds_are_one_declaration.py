@@ -37,14 +37,11 @@ _NOT_A_KIND = {"host/wireguard.py"}
 # Modules that are about the kinds they ask for.
 ABOUT = {
     # drivers, and what is part of one
-    "host/blocks.py",
-    "host/files.py",
     "host/hostname.py",
     "host/sysctl.py",
     "host/wireguard.py",
     "host/nft/driver.py",
     "host/services/driver.py",
-    "host/services/dropins.py",
     "host/services/foreign.py",
     "host/netlink/addresses/driver.py",
     "host/netlink/links/driver.py",

@@ -6,9 +6,8 @@ from ipaddress import ip_address, ip_interface
 
 import pytest
 
-from holdfast.engine import urgent
 from holdfast.engine.artifact import Artifact
-from holdfast.engine.kinds import nft, route
+from holdfast.engine.kinds import KINDS, nft, route
 from holdfast.engine.kinds.address import LOST, address
 from holdfast.engine.kinds.file import file
 from holdfast.engine.kinds.hostname import hostname
@@ -33,12 +32,12 @@ def to(key: bytes, kind: str = "unicast") -> Artifact:
 
 
 def deleted(artifact: Artifact) -> str:
-    return urgent.named(artifact, Operation(Verb.CREATE, artifact, ("X/x",), ""))
+    return KINDS[artifact.key.kind].urgent(artifact, Operation(Verb.CREATE, artifact, ("X/x",), ""))
 
 
 def changed(artifact: Artifact, *changes: Change) -> str:
     operation = Operation(Verb.UPDATE, artifact, ("X/x",), "", changes=changes)
-    return urgent.named(artifact, operation)
+    return KINDS[artifact.key.kind].urgent(artifact, operation)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from ipaddress import ip_interface
 
 import pytest
 
-from holdfast.engine import guard, vital
+from holdfast.engine import guard
 from holdfast.engine.artifact import Artifact, Batch
 from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.kinds import nft, route
@@ -85,7 +85,7 @@ OTHERS = many(pack_key(bytes((10, 1, 0, 0)), 16), pack_key(bytes((10, 2, 0, 0)),
 )
 def test_what_the_router_would_be_without(subject: Artifact | Batch, name: str) -> None:
     gone = op(Verb.DELETE, subject)
-    assert list(vital.lost([gone])) == [name]
+    assert list(guard.lost([gone])) == [name]
     said = refusal(gone)
     assert f"the router would be without {name} (" in said
     assert "`holdfast apply` does it if that is meant" in said

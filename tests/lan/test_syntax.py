@@ -14,8 +14,8 @@ from holdfast.engine.driver import Scope
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds.file import file
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host import file_checks, process
-from holdfast.host.files import FileDriver
+from holdfast.host import process
+from holdfast.host.files import FileDriver, check_content
 from holdfast.paths import Paths
 from holdfast.resources.compile import compile_router
 from holdfast.resources.router import load_router
@@ -37,7 +37,7 @@ def files(case: Path) -> dict[str, Artifact]:
 @pytest.mark.parametrize("case", SERVING, ids=lambda case: case.name)
 def test_dnsmasq_takes_it(case: Path) -> None:
     for artifact in files(case).values():
-        file_checks.check(str(artifact.fields["check"]), artifact.payload)
+        check_content(str(artifact.fields["check"]), artifact.payload)
 
 
 def test_there_are_cases_of_every_file() -> None:
@@ -56,7 +56,7 @@ def test_there_are_cases_of_every_file() -> None:
 )
 def test_dnsmasq_does_not_take_it(check: str, content: str) -> None:
     with pytest.raises(ValueError, match=r"dnsmasq would not take it: .* at line [12]"):
-        file_checks.check(check, content.encode())
+        check_content(check, content.encode())
 
 
 def operation(verb: Verb, content: str, observed: Artifact | None = None) -> Operation:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.engine import guard, vital
+from holdfast.engine import guard
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.plan import Operation, Verb
@@ -41,7 +41,7 @@ def test_half_of_an_example(example: Path, tmp_path: Path) -> None:
     secret.write_text("secret\n")
     secret.chmod(0o600)
     whole = dict(artifacts(compiled(example, tmp_path)))
-    had = set(map(vital.named, whole.values())) - {""}
+    had = set(map(guard.vital_name, whole.values())) - {""}
     assert {"the firewall", "NAT"} & had
     lines = example.read_text().splitlines(keepends=True)
     cut, refused = tmp_path / "router.yaml", 0
@@ -56,7 +56,7 @@ def test_half_of_an_example(example: Path, tmp_path: Path) -> None:
             Operation(Verb.KEEP if key in half else Verb.DELETE, one, (), "")
             for key, one in whole.items()
         ]
-        has_now = set(map(vital.named, half.values()))
+        has_now = set(map(guard.vital_name, half.values()))
         said = guard.refusal(operations, desired, (), UNATTENDED)
         refused += bool(said)
         assert had <= has_now or said, (count, had - has_now)

@@ -9,7 +9,7 @@ from holdfast.agent.pending_hints import PendingHints
 from holdfast.agent.retry_policy import MANY, Name, name_of, names_in
 from holdfast.agent.watch.hint import Writer
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import document, event_kinds, urgent
+from holdfast.engine import document, event_kinds
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.driver import Result
 from holdfast.engine.event_kinds import EventKind
@@ -107,7 +107,7 @@ class Drift:
                 writer = self.gathered.writer(name, operation.kind)
                 if writer is None and self.known.went_with(name, links):
                     continue
-                suffers = urgent.named(artifact, operation)
+                suffers = KINDS[artifact.key.kind].urgent(artifact, operation)
                 undoing = Undoing(said, operation.owners, how, writer, suffers)
                 fight = self.known.undone(name, undoing, now)
                 if fight is not None:

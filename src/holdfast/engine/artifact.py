@@ -144,6 +144,7 @@ class ArtifactKind:
     vital: Callable[[Artifact], str] = lambda _artifact: ""
     # What suffers while an operation on it waits, in words that "depends on it" follows: it is put
     # back at once however often others undo it. Empty for what is put back less and less often.
+    # A link or a setting may be urgent, and is not `vital`: a plan never takes it away.
     urgent: Callable[[Artifact, Operation], str] = lambda _artifact, _operation: ""
     # What an operation stops, if only for a moment, in words that follow its name: "restarts",
     # "goes down for a moment". Empty where nothing notices.

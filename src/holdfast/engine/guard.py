@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from holdfast.engine import vital
-from holdfast.engine.artifact import Artifact, Key
+from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.intent import Desired
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.plan import Operation, Verb
 from holdfast.engine.policy import FREE_DELETES, Policy
+
+# What there is after them.
+_LEAVES = (Verb.CREATE, Verb.UPDATE, Verb.REPLACE, Verb.KEEP)
 
 
 def stray(elsewhere: Sequence[Claim]) -> str:
@@ -74,7 +77,7 @@ def refusal(
     if not deletes:
         return ""
     if policy.unattended:
-        missed = vital.lost(operations)
+        missed = lost(operations)
         if missed:
             return _without(missed)
     owned = deletes + changes + _count(operations, Verb.KEEP)
@@ -85,6 +88,44 @@ def refusal(
             f" {policy.max_delete_share} % allowed; if that is meant, say --allow-mass-delete"
         )
     return ""
+
+
+def lost(operations: Sequence[Operation]) -> dict[str, Artifact]:
+    """What the router has and would have no more, by name, with an artifact that it had for it.
+
+    Nothing is lost with an artifact that another takes the place of: an address by another of its
+    family on the same link, or by itself on another one.
+    """
+    gone = [one for op in operations if op.verb is Verb.DELETE for one in _weighed(op)]
+    if not gone:
+        return {}
+    left = [one for op in operations if op.verb in _LEAVES for one in _weighed(op)]
+    names = set(map(vital_name, left))
+    moved = set(_addresses(left))
+    return {
+        vital_name(one): one
+        for one in gone
+        if vital_name(one) not in names and one.fields.get("address") not in moved
+    }
+
+
+def vital_name(artifact: Artifact) -> str:
+    """What the router is without, without this and all like it; empty for most."""
+    return KINDS[artifact.key.kind].vital(artifact)
+
+
+def _addresses(artifacts: Iterable[Artifact]) -> Iterator[object]:
+    return (one.fields["address"] for one in artifacts if "address" in one.fields)
+
+
+def _weighed(operation: Operation) -> Iterator[Artifact]:
+    """Those of its artifacts that are vital. Of many routes a default route has the least key:
+    none of a million others need be looked at."""
+    subject = operation.subject
+    if isinstance(subject, Batch):
+        subject = subject.artifact(min(subject.keys))
+    if vital_name(subject):
+        yield subject
 
 
 def _without(missed: Mapping[str, Artifact]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Result
 from holdfast.engine.kinds.block import BLOCK, parts
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.host import rooted, steps
 from holdfast.host.contents import InFiles, unchanged
@@ -35,25 +35,20 @@ class _Split:
 
 
 class BlockDriver(InFiles):
-    def observe(self, scope: Scope) -> Observed:
-        wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == BLOCK.name}
-        sightings = {}
-        unknown: dict[str | Key, str] = {}
-        for key in sorted(wanted):
-            path, name = parts(key)
-            try:
-                with rooted.parent(self._root, path) as (folder, file):
-                    found = _split(rooted.read(folder, file), name)
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError) as error:
-                unknown[key] = f"{key}: could not be read: {steps.words(error)}"
-                continue
-            if found.block is not None:
-                digest = hashlib.sha256(found.block).hexdigest()
-                seen = Artifact(key, {"sha256": digest})
-                sightings[key] = (Sighting(seen, holder="marked as Holdfast's", nonce=digest),)
-        return Observed(sightings=sightings, unknown=unknown)
+    kind = BLOCK
+
+    def look(self, key: Key) -> Sighting | None:
+        path, name = parts(key)
+        try:
+            with rooted.parent(self._root, path) as (folder, file):
+                block = _split(rooted.read(folder, file), name).block
+        except FileNotFoundError:
+            return None
+        if block is None:
+            return None
+        digest = hashlib.sha256(block).hexdigest()
+        artifact = Artifact(key, {"sha256": digest})
+        return Sighting(artifact, holder="marked as Holdfast's", nonce=digest)
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]

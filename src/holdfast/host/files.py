@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Result
 from holdfast.engine.kinds.file import FILE, digest
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Sighting
 from holdfast.engine.plan import Operation, Verb
-from holdfast.host import file_checks, rooted, steps
+from holdfast.errors import DriverError
+from holdfast.host import contents, process, rooted, steps
 from holdfast.host.contents import InFiles
-from holdfast.host.steps import words
+
+# By what a file is declared with: what stands before each of its lines in a configuration.
+_DNSMASQ = {
+    "dnsmasq": "",
+    "dnsmasq hosts": "dhcp-host=",
+    "dnsmasq options": "dhcp-option=",
+}
 
 
 class FileDriver(InFiles):
-    def observe(self, scope: Scope) -> Observed:
-        wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == FILE.name}
-        sightings = {}
-        unknown: dict[str | Key, str] = {}
-        for key in sorted(wanted):
-            try:
-                with rooted.parent(self._root, key.name) as (folder, name):
-                    seen = rooted.look(folder, name)
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError) as error:
-                unknown[key] = f"{key}: could not be read: {words(error)}"
-                continue
-            if seen is not None:
-                sightings[key] = (_sighting(key, seen),)
-        return Observed(sightings=sightings, unknown=unknown)
+    kind = FILE
+
+    def look(self, key: Key) -> Sighting | None:
+        seen = contents.at(self._root, key.name)
+        return _sighting(key, seen) if seen is not None else None
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -101,9 +97,28 @@ def _content(desired: Artifact) -> bytes:
     if digest(desired.payload, _mode(desired)) != desired.fields.get("sha256"):
         raise ValueError("the plan does not carry the content it declares")
     if desired.fields.get("check"):
-        file_checks.check(str(desired.fields["check"]), desired.payload)
+        check_content(str(desired.fields["check"]), desired.payload)
     return desired.payload
 
 
 def _mode(desired: Artifact) -> int:
     return int(str(desired.fields["mode"]), 8)
+
+
+def check_content(wanted: str, content: bytes) -> None:
+    """Ask a program whether it would take a file, before it is put in its place. Raises ValueError
+    with the program's own words where it would not."""
+    try:
+        argv = (process.find("dnsmasq", "dnsmasq-base"), "--test", "--conf-file=-")
+        ended = process.run(argv, given=_configuration(_DNSMASQ[wanted], content))
+    except DriverError as error:
+        raise ValueError(f"it could not be checked: {error}") from error
+    if ended.status:
+        raise ValueError(f"dnsmasq would not take it: {ended.said}")
+
+
+def _configuration(word: str, content: bytes) -> bytes:
+    if not word:
+        return content
+    lines = content.splitlines(keepends=True)
+    return b"".join(line if line.startswith(b"#") else word.encode() + line for line in lines)

@@ -36,7 +36,7 @@ FILE = ArtifactKind(
 
 
 def file(path: str, content: bytes, mode: int = 0o644, *, check: str = "") -> Artifact:
-    """check: which program has to take it before it is put in its place (host/file_checks.py)."""
+    """check: which program has to take it before it is put in its place (host/files.py)."""
     fields = {"sha256": digest(content, mode), "mode": f"{mode:04o}"}
     if check:
         fields["check"] = check

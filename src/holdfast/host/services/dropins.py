@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Result, Scope
+from holdfast.engine.driver import Result
 from holdfast.engine.kinds.dropin import DROPIN, parts
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import rooted, steps
+from holdfast.host import contents, rooted, steps
 from holdfast.host.contents import InFiles
 from holdfast.host.services.backend import systemd_runs
 from holdfast.host.services.folder import Folder
@@ -32,6 +32,8 @@ _MODE = 0o644
 
 
 class DropinDriver(InFiles):
+    kind = DROPIN
+
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)
         self._folder = Folder(paths.root)
@@ -49,18 +51,9 @@ class DropinDriver(InFiles):
             self._units = SystemdUnits()
         return self._units
 
-    def observe(self, scope: Scope) -> Observed:
-        wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == DROPIN.name}
-        sightings = {}
-        unknown: dict[str | Key, str] = {}
-        for key in sorted(wanted):
-            try:
-                seen = self._look(parts(key)[0])
-                if seen is not None:
-                    sightings[key] = (self._sighting(key, seen),)
-            except (OSError, ValueError) as error:
-                unknown[key] = f"{key}: could not be read: {steps.words(error)}"
-        return Observed(sightings=sightings, unknown=unknown)
+    def look(self, key: Key) -> Sighting | None:
+        seen = contents.at(self._root, parts(key)[0])
+        return self._sighting(key, seen) if seen is not None else None
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -71,13 +64,6 @@ class DropinDriver(InFiles):
     def _whole(self) -> bool:
         """Is it the running system? A folder that is none yet has no units to restart."""
         return self._root.resolve() == Path("/")
-
-    def _look(self, place: str) -> rooted.Seen | None:
-        try:
-            with rooted.parent(self._root, place) as (folder, name):
-                return rooted.look(folder, name)
-        except FileNotFoundError:
-            return None
 
     def _sighting(self, key: Key, seen: rooted.Seen) -> Sighting:
         unit = parts(key)[1]

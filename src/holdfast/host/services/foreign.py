@@ -12,7 +12,7 @@ from holdfast.engine.kinds.unit import UNIT, place
 from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
-from holdfast.host import rooted, steps
+from holdfast.host import contents, rooted, steps
 from holdfast.host.contents import InFiles
 from holdfast.host.services.backend import is_systemds
 from holdfast.paths import Paths
@@ -32,7 +32,7 @@ def claimable(paths: Paths, name: str) -> Artifact:
             " machine's: `systemctl disable --now` it before the first apply"
         )
     try:
-        seen = _look(paths, name)
+        seen = contents.at(paths.root, place(name))
     except OSError as error:
         raise ValueError(f"{place(name)} could not be read: {steps.words(error)}") from error
     if seen is None:
@@ -43,6 +43,8 @@ def claimable(paths: Paths, name: str) -> Artifact:
 
 
 class ForeignUnitDriver(InFiles):
+    kind = UNIT
+
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)
         self._paths = paths
@@ -61,20 +63,13 @@ class ForeignUnitDriver(InFiles):
         return self._opened
 
     def observe(self, scope: Scope) -> Observed:
-        wanted = {key for key in (*scope.keys, *scope.claims) if key.kind == UNIT.name}
-        if wanted and not is_systemds(self._paths):
+        if UNIT.name in scope.named_kinds() and not is_systemds(self._paths):
             raise DriverError("units are seen where systemd is PID 1 alone, and it is not here")
-        sightings = {}
-        unknown: dict[str | Key, str] = {}
-        for key in sorted(wanted):
-            try:
-                seen = _look(self._paths, key.name)
-            except OSError as error:
-                unknown[key] = f"{key}: could not be read: {steps.words(error)}"
-                continue
-            if seen is not None:
-                sightings[key] = (_sighting(key, seen, self._systemd.state(key.name)),)
-        return Observed(sightings=sightings, unknown=unknown)
+        return super().observe(scope)
+
+    def look(self, key: Key) -> Sighting | None:
+        seen = contents.at(self._root, place(key.name))
+        return _sighting(key, seen, self._systemd.state(key.name)) if seen is not None else None
 
     def apply(
         self, operations: Sequence[Operation], progress: Callable[[int], None]
@@ -139,20 +134,12 @@ class ForeignUnitDriver(InFiles):
     def _still(self, expected: Artifact) -> bool:
         """Read again just before: what somebody wrote since the plan is theirs. False where it is
         gone."""
-        seen = _look(self._paths, expected.key.name)
+        seen = contents.at(self._root, place(expected.key.name))
         if seen is None:
             return False
         if seen.type != "file" or seen.sha256 != expected.fields.get("sha256"):
             raise ValueError(f"{place(expected.key.name)} changed since the plan was made")
         return True
-
-
-def _look(paths: Paths, name: str) -> rooted.Seen | None:
-    try:
-        with rooted.parent(paths.root, place(name)) as (folder, file):
-            return rooted.look(folder, file)
-    except FileNotFoundError:
-        return None
 
 
 def _sighting(key: Key, seen: rooted.Seen, state: State) -> Sighting:

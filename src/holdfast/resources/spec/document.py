@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from holdfast.dataclass import dataclass
 from holdfast.engine import protocols
 from holdfast.resources.registry import router_versions
-from holdfast.resources.spec.confirm_target import ConfirmTarget, parse_target
 from holdfast.resources.spec.shape import (
     Shape,
     Spec,
@@ -18,6 +18,7 @@ from holdfast.resources.spec.shape import (
     parsed,
     required,
 )
+from holdfast.resources.spec.values import Address, parse_address
 
 DEFAULT_TAG = 72
 DEFAULT_MAX_DELETE_SHARE = 50
@@ -112,6 +113,38 @@ class Ownership(Spec):
         "percent of what is owned that one pass may delete without being told twice",
         default=DEFAULT_MAX_DELETE_SHARE,
     )
+
+
+_WITH_PORT = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmTarget:
+    address: Address
+    port: int = 0  # 0: it answers a ping; else it takes a TCP connection there
+
+    def __str__(self) -> str:
+        if not self.port:
+            return str(self.address)
+        shown = f"[{self.address}]" if self.address.version == 6 else str(self.address)
+        return f"{shown}:{self.port}"
+
+
+def parse_target(text: str) -> ConfirmTarget:
+    found = _WITH_PORT.fullmatch(text)
+    try:
+        address = parse_address((found["v6"] or found["v4"]) if found else text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a target: an address, or an address and a port such as"
+            " 192.0.2.1:443 or [2001:db8::1]:443"
+        ) from None
+    port = int(found["port"]) if found else 0
+    if found and not 1 <= port <= 65535:
+        raise ValueError(f"{text!r}: {port} is not a port from 1 to 65535")
+    if address.is_multicast or address.is_unspecified or address.is_link_local:
+        raise ValueError(f"{text!r} cannot be asked: it must be the address of one host")
+    return ConfirmTarget(address, port)
 
 
 class Confirm(Spec):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from holdfast.dataclass import dataclass
+from holdfast.host import confined_program
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective
+from holdfast.resources.dynamic.plugin import EXECUTES, Plugin
 from holdfast.resources.dynamic.provider_action_policy import ProviderActionPolicy, policy_of
-from holdfast.resources.resource import Resource
+from holdfast.resources.resource import Resource, id_of
 from holdfast.runtime.actions import intake, policy
-from holdfast.runtime.actions.executor import executor
 from holdfast.runtime.actions.plan import ActionPlan, UnfitError, read
 from holdfast.runtime.actions.policy import Objection
 from holdfast.state.actions import Action
@@ -62,7 +65,7 @@ class Gates:
                 " not undo it"
             )
             found.append(Objection("confirm", why, passing=True, dry_run_may=True))
-        _, none = executor(self.effective.startup.resources, plan.provider, self.paths)
+        _, none = _executor(self.effective.startup.resources, plan.provider, self.paths)
         return [*found, *none]
 
     def lasting(self, action: Action) -> list[Objection]:
@@ -72,7 +75,7 @@ class Gates:
     def ready(self, action: Action) -> Ready:
         """Of an action that nothing speaks against."""
         plan = read(action.plan)
-        chosen, _ = executor(self.effective.startup.resources, plan.provider, self.paths)
+        chosen, _ = _executor(self.effective.startup.resources, plan.provider, self.paths)
         if chosen is None:
             raise TypeError(f"{action.key} has passed the gates without an executor")
         return Ready(action, plan, chosen)
@@ -84,3 +87,29 @@ class Gates:
             and any(plan.get("idempotencyKey") == action.key for plan in part.action_plans)
             for part in self.effective.active
         )
+
+
+def _executor(
+    startup: Iterable[Resource], provider: str, paths: Paths
+) -> tuple[Resource | None, list[Objection]]:
+    """The one named after the provider, else the only one that may; or why there is none."""
+    plugins = {one.name: one for one in startup if isinstance(one.spec, Plugin)}
+    able = [one for one in plugins.values() if EXECUTES in (one.spec.capabilities or ())]
+    name = f"{provider}-executor"
+    if name in plugins:
+        chosen = plugins[name]
+        if chosen not in able:
+            return None, [_against(f"{chosen.id} has not the capability {EXECUTES}")]
+    elif len(able) == 1:
+        chosen = able[0]
+    else:
+        many = ", ".join(one.name for one in able)
+        why = f"more than one has it: {many}" if many else "no plugin has it"
+        need = f"there is no {id_of(Plugin, name)}, nor a single one with the capability {EXECUTES}"
+        return None, [_against(f"{need}: {why}")]
+    refused = confined_program.objection(paths.under(chosen.spec.executable))
+    return (None, [_against(refused)]) if refused else (chosen, [])
+
+
+def _against(why: str) -> Objection:
+    return Objection("executor", why)
