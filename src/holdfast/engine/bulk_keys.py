@@ -8,7 +8,7 @@ from typing import overload
 
 from holdfast.dataclass import dataclass
 
-# Of more changes than this, a set of all keys is made anew.
+# Where more than this changed, a set of all keys is made anew.
 _MOST_CHANGES = 1000
 
 

@@ -88,7 +88,7 @@ def counted(given: Difference) -> Difference:
 
 
 def text(before: Sequence[str], after: Sequence[str]) -> tuple[Hunk, ...]:
-    """Of a file: what differs with the lines around it."""
+    """What differs in a file, with the lines around it."""
     return tuple(_with_context(before, after))
 
 

@@ -61,9 +61,9 @@ class Draft:
         return self._foreign[kind.name]
 
     def __post_init__(self) -> None:
-        for one in self.waiting:
-            if one.keeps and not one.groups_only:
-                self._keeping.setdefault(one.owner, one)
+        for waiting in self.waiting:
+            if waiting.keeps and not waiting.groups_only:
+                self._keeping.setdefault(waiting.owner, waiting)
 
     def keepers(self, owners: Iterable[str]) -> list[Waiting]:
         """Which of these owners wait for a fact, and keep what they have until it is known."""
@@ -113,9 +113,9 @@ class Draft:
         """What others would lose by a change of an artifact, or by that of some of its fields."""
         counting = None if fields is None else {"", *fields}
         found = (
-            one.what
-            for one in self.observed.losses.get(key, ())
-            if counting is None or one.field in counting
+            loss.what
+            for loss in self.observed.losses.get(key, ())
+            if counting is None or loss.field in counting
         )
         return tuple(dict.fromkeys(found))
 
@@ -174,7 +174,7 @@ class Draft:
         """In this pass; empty where it may be."""
         if self.observed.unknown:
             return "kept: not everything could be observed, so nothing is deleted in this pass"
-        faults = [one.owner for one in self.waiting if one.fault]
+        faults = [waiting.owner for waiting in self.waiting if waiting.fault]
         if faults:
             return f"kept: what {', '.join(faults)} would declare cannot be told"
         if self.policy.unloaded:

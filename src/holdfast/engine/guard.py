@@ -96,16 +96,16 @@ def lost(operations: Sequence[Operation]) -> dict[str, Artifact]:
     Nothing is lost with an artifact that another takes the place of: an address by another of its
     family on the same link, or by itself on another one.
     """
-    gone = [one for op in operations if op.verb is Verb.DELETE for one in _weighed(op)]
+    gone = [artifact for op in operations if op.verb is Verb.DELETE for artifact in _weighed(op)]
     if not gone:
         return {}
-    left = [one for op in operations if op.verb in _LEAVES for one in _weighed(op)]
+    left = [artifact for op in operations if op.verb in _LEAVES for artifact in _weighed(op)]
     names = set(map(vital_name, left))
     moved = set(_addresses(left))
     return {
-        vital_name(one): one
-        for one in gone
-        if vital_name(one) not in names and one.fields.get("address") not in moved
+        vital_name(artifact): artifact
+        for artifact in gone
+        if vital_name(artifact) not in names and artifact.fields.get("address") not in moved
     }
 
 
@@ -115,7 +115,7 @@ def vital_name(artifact: Artifact) -> str:
 
 
 def _addresses(artifacts: Iterable[Artifact]) -> Iterator[object]:
-    return (one.fields["address"] for one in artifacts if "address" in one.fields)
+    return (artifact.fields["address"] for artifact in artifacts if "address" in artifact.fields)
 
 
 def _weighed(operation: Operation) -> Iterator[Artifact]:

@@ -225,7 +225,7 @@ class Pass:
         if lasting is Lasting.FOR_GOOD:
             return frozenset()
         epoch = self.host.epoch
-        known = {key: one for key, one in claims.items() if ownership.in_force(one, epoch)}
+        known = {key: claim for key, claim in claims.items() if ownership.in_force(claim, epoch)}
         found = ((_key(op), op) for op in changes)
         return frozenset(
             key
@@ -287,7 +287,7 @@ def scope(
         return _coming(declared[seen.key], seen)
 
     def wanted(key: Key) -> Artifact | None:
-        ensured = (one for one in declared.get(key, ()) if one.action is Action.ENSURE)
+        ensured = (intent for intent in declared.get(key, ()) if intent.action is Action.ENSURE)
         first = next(ensured, None)
         return first.artifact if first is not None else None
 

@@ -139,7 +139,7 @@ def _status(child: int) -> int:
 
 
 def _end_rest() -> None:
-    """Of what the plugin left behind, however often that began a session of its own."""
+    """End what the plugin left behind, however often that began a session of its own."""
     with suppress(OSError):  # no children, or no /proc that tells of them
         while True:
             with open("/proc/thread-self/children", encoding="ascii") as told:  # noqa: PTH123 (as above)

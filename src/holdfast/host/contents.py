@@ -67,7 +67,8 @@ class InFiles(Driver):
         if not isinstance(wanted, Artifact):
             raise TypeError("files come one by one")
         # Whoever may read the plan may read what everybody may.
-        if not all(_mode(one) & 0o004 for one in (wanted, seen) if isinstance(one, Artifact)):
+        both = (wanted, seen) if isinstance(seen, Artifact) else (wanted,)
+        if not all(_mode(artifact) & 0o004 for artifact in both):
             changed = operation.verb in (Verb.UPDATE, Verb.REPLACE)
             return Difference(note=f"content {'differs' if changed else 'is not shown'} (secret)")
         before = self.content(seen) if isinstance(seen, Artifact) else b""

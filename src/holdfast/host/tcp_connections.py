@@ -9,7 +9,7 @@ import struct
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-# Of the thread: the list is that of its network namespace.
+# The list is that of the network namespace of the thread.
 _LISTS = {4: Path("/proc/thread-self/net/tcp"), 6: Path("/proc/thread-self/net/tcp6")}
 _ESTABLISHED = "01"
 

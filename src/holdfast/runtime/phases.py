@@ -52,7 +52,7 @@ LOOKS = {
 
 @dataclass(frozen=True, slots=True)
 class ActiveCandidate:
-    """Of a default route policy, the candidate that is taken."""
+    """The candidate that a default route policy takes."""
 
     name: str
     since: float | None  # seconds since 1970; None: no pass has taken it yet

@@ -37,9 +37,14 @@ class Showing(Enum):
             return NOT_READ
         in_the_way = (
             Operation(
-                Verb.UPDATE, one.desired, one.owners, "", changes=one.changes, observed=one.observed
+                Verb.UPDATE,
+                conflict.desired,
+                conflict.owners,
+                "",
+                changes=conflict.changes,
+                observed=conflict.observed,
             )
-            for one in plan.conflicts
+            for conflict in plan.conflicts
         )
         from holdfast.host import differences  # few passes are looked at by anybody
 

@@ -86,7 +86,7 @@ async def _ping(target: Target) -> str:
 
 
 def let_in(sock: socket.socket, kind: int) -> None:
-    """Of all ICMPv6 messages, only those of one kind reach a raw socket."""
+    """Let only ICMPv6 messages of one kind reach a raw socket."""
     blocked = bytearray(b"\xff" * 32)
     blocked[kind // 8] &= ~(1 << kind % 8) & 0xFF
     sock.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, bytes(blocked))

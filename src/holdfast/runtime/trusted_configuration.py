@@ -15,7 +15,7 @@ from holdfast.errors import ConfigError, Problem, Refused
 
 def refuse_untrusted(path: Path, also: Collection[int] = ()) -> None:
     """Raises ConfigError. also: users who may write it, too."""
-    # Of what is no file, reading it tells in better words.
+    # Where it is no file, the attempt to read it says so in better words.
     if os.geteuid() != 0 or regular_file.is_handed(path) or not path.is_file():
         return
     try:

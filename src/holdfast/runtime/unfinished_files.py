@@ -40,7 +40,7 @@ REMEDY = "try again once it is closed"
 
 
 class Version(NamedTuple):
-    """Of a file: another after each change."""
+    """What a file is told by: another after each change."""
 
     device: int
     inode: int
@@ -62,7 +62,7 @@ def version(path: Path) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Youngest:
-    """Of several files, the one that changed last."""
+    """The file that changed last."""
 
     path: Path
     age: float  # seconds since; without end where it came whole

@@ -62,7 +62,7 @@ class Action:
 
     @property
     def digest(self) -> str:
-        """Of the plan: what an approval is for."""
+        """The digest of the plan, which is what an approval is for."""
         return f"sha256:{hashlib.sha256(values.dump(self.plan).encode()).hexdigest()}"
 
     @property

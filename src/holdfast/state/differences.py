@@ -12,7 +12,7 @@ ABOUT = "working_copy"
 
 
 def digest(of: Database) -> str:
-    """Of all rows: the same for the same ledger, however its file came about."""
+    """The digest of all rows: the same for the same ledger, however its file came about."""
     made = hashlib.sha256()
     for table in _tables(of):
         made.update(table.encode())
@@ -43,7 +43,9 @@ def add(own: Database, other: Database, last: int) -> None:
     either remembers is remembered, and nothing is taken away. What both know is as the other says,
     for that was in force until now. last: events up to this one are known."""
     known = claims.read(own)
-    claims.put_rows(own, [one for key, one in claims.read(other).items() if known.get(key) != one])
+    claims.put_rows(
+        own, [claim for key, claim in claims.read(other).items() if known.get(key) != claim]
+    )
     notes.join_memories(own, other)
     installation.join_own_namespace(own, other)
     for table in ("parts", "actions", "latches"):
@@ -51,8 +53,8 @@ def add(own: Database, other: Database, last: int) -> None:
             marks = ",".join("?" * len(row))
             own.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608 (its own tables)
     confirmations.take_decisions(own, other)
-    for one in events.read(other, last, 0):
-        events.append_rows(own, [one], one.time)
+    for event in events.read(other, last, 0):
+        events.append_rows(own, [event], event.time)
 
 
 def _tables(of: Database) -> list[str]:

@@ -41,7 +41,7 @@ from holdfast.state.generations import Generation, GenerationFile
 from holdfast.state.latches import Latch
 
 FORMAT_VERSION = 1
-# Of problems: whoever handed in another file altogether is told enough by these.
+# The most problems that are told: whoever handed in another file altogether needs no more.
 _SHOWN = 20
 
 

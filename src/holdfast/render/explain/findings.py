@@ -61,19 +61,19 @@ def find(paths: Paths, loaded: Loaded, selector: Selector) -> tuple[View, list[F
     """The view that was taken, and a finding for each artifact meant, most telling first."""
     view = look(paths, loaded)
     found = _declared(loaded.desired.intents, selector)
-    for key, one in _declared(_masked_intents(loaded), selector).items():
-        found.setdefault(key, one)
+    for key, entry in _declared(_masked_intents(loaded), selector).items():
+        found.setdefault(key, entry)
     for key, claim in view.claims.items():
         if selector.matches(key):
-            one = found.setdefault(key, _Found())
+            entry = found.setdefault(key, _Found())
             if bulk := KINDS[key.kind].bulk:
-                one.identity = bulk.identify(claim.fields)
+                entry.identity = bulk.identify(claim.fields)
     around = _look_around(paths, loaded, selector, view)
     _seen(around, selector, found)
     findings = [
         finding
-        for key, one in found.items()
-        for finding in _findings(paths, loaded, view, key, one)
+        for key, entry in found.items()
+        for finding in _findings(paths, loaded, view, key, entry)
     ]
     findings.sort(
         key=lambda f: (not f.declared, not f.proof, not f.sightings, f.key, not f.made_for)
@@ -83,7 +83,7 @@ def find(paths: Paths, loaded: Loaded, selector: Selector) -> tuple[View, list[F
 
 def _masked_intents(loaded: Loaded) -> Iterator[Intent | BulkIntent]:
     """Of resources of the startup file that masks keep out of the effective config."""
-    masked = {one.resource.id for one in loaded.suppressed}
+    masked = {suppressed.resource.id for suppressed in loaded.suppressed}
     if loaded.effective is not None and masked:
         whole = compile_router(loaded.effective.startup, loaded.facts, loaded.root)
         yield from (intent for intent in whole.intents if intent.owner in masked)
@@ -151,9 +151,9 @@ def _seen(observed: Observed, selector: Selector, found: dict[Key, _Found]) -> N
             key = sighting.artifact.key
             is_local = sighting.artifact.fields["table"] == _LOCAL_TABLE
             if selector.matches(key) and (not is_local or selector.option("table")):
-                one = found.setdefault(key, _Found())
-                one.sightings.append(sighting)
-                one.identity = KINDS[name].packing.identify(sighting.artifact.fields)
+                entry = found.setdefault(key, _Found())
+                entry.sightings.append(sighting)
+                entry.identity = KINDS[name].packing.identify(sighting.artifact.fields)
 
 
 def _own(routes: BulkSighting) -> Iterator[Sighting]:
@@ -191,7 +191,7 @@ def _findings(
 
 
 def _masked(loaded: Loaded, key: Key) -> Iterator[str]:
-    masked = {one.resource.id: one for one in loaded.suppressed}
+    masked = {suppressed.resource.id: suppressed for suppressed in loaded.suppressed}
     if loaded.effective is None or not masked:
         return
     startup = loaded.effective.startup

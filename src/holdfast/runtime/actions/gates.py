@@ -93,8 +93,8 @@ def _executor(
     startup: Iterable[Resource], provider: str, paths: Paths
 ) -> tuple[Resource | None, list[Objection]]:
     """The one named after the provider, else the only one that may; or why there is none."""
-    plugins = {one.name: one for one in startup if isinstance(one.spec, Plugin)}
-    able = [one for one in plugins.values() if EXECUTES in (one.spec.capabilities or ())]
+    plugins = {plugin.name: plugin for plugin in startup if isinstance(plugin.spec, Plugin)}
+    able = [plugin for plugin in plugins.values() if EXECUTES in (plugin.spec.capabilities or ())]
     name = f"{provider}-executor"
     if name in plugins:
         chosen = plugins[name]
@@ -103,7 +103,7 @@ def _executor(
     elif len(able) == 1:
         chosen = able[0]
     else:
-        many = ", ".join(one.name for one in able)
+        many = ", ".join(plugin.name for plugin in able)
         why = f"more than one has it: {many}" if many else "no plugin has it"
         need = f"there is no {id_of(Plugin, name)}, nor a single one with the capability {EXECUTES}"
         return None, [_against(f"{need}: {why}")]

@@ -86,7 +86,7 @@ def revert(
         # so does what others lost and cannot have back.
         undone = [op for op in after.changes if not KINDS[op.kind].runs]
         finished = last or not (undone or after.unknown)
-        events = [event for one in reports for event in journal.happened(one, waiting.before)]
+        events = [event for report in reports for event in journal.happened(report, waiting.before)]
         events += others.events(waiting.generation, waiting.before)
         if finished:
             put, remove = snapshot.claims_after(before, wanted, now, after, host.epoch)
