@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -139,18 +139,21 @@ class RouterByCommands(SharedNamespace):
         self._apply(self.first, wanted)
         now = self.look()
         assert_same(before, _still_there(before, now))
-        self._recover()
+        self._recover({item.where for item in set(now["link"]) - set(before["link"])})
         assert_same(now, self.look())
 
-    def _recover(self) -> None:
-        """What carries our mark first, then the links that are declared, which carry none."""
+    def _recover(self, made: Set[tuple[object, ...]]) -> None:
+        """What carries our mark first, then the links that are declared, which carry none. made:
+        links that came since the ledger was lost, by name and index."""
         for words in (("--recover", "--apply"), ("--apply",)):
             self.run(self.first, "adopt", *words, "router.yaml")
             seen = self.look()
         tagged = [item for items in seen.values() for item in items if item.protocol == TAG]
         legs = [leg for tag, own in snapshot.routes6(self.sock) if tag == TAG for leg in own]
-        # A link that was adopted is never deleted: it may have been somebody else's.
-        self.ours = Counter([*tagged, *legs])
+        # A link that was adopted is never deleted: it may have been somebody else's. One that was
+        # made is.
+        new = [item for item in seen["link"] if item.where in made]
+        self.ours = Counter([*tagged, *legs, *new])
 
     def check_ledger(self) -> None:
         done = self.run(self.first, "ledger", "check")

@@ -185,6 +185,14 @@ def test_commands_and_others_interleave() -> None:
     steps.run(Commands, STEPS, example=_EXAMPLE)
 
 
+def test_a_link_that_is_made_once_the_ledger_is_lost() -> None:
+    """It goes with its declaration: only what was adopted then may be somebody else's."""
+    state = Commands()
+    state.others((4, ("link del hf0",)))
+    state.lose_the_ledger()
+    state.teardown()
+
+
 @pytest.mark.soak
 def test_commands_and_others_interleave_for_long(capsys: pytest.CaptureFixture[str]) -> None:
     steps.soak(Commands, steps.SOAK // 10, example=_EXAMPLE)

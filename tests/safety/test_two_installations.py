@@ -194,6 +194,41 @@ def test_a_lost_ledger(wire: Namespace, one: Holdfast) -> None:
     assert "nothing to do" in one.ok("plan", "router.yaml").out
 
 
+def routes(namespace: Namespace) -> list[Any]:
+    return [
+        found
+        for family in (4, 6)
+        for found in namespace.ip_json(f"-{family} route show table all proto 72")
+    ]
+
+
+def test_routes_that_are_taken_back_and_not_declared(wire: Namespace, one: Holdfast) -> None:
+    """The first pass without the ledger wrote none of them, and notes their tables all the same."""
+    shutil.rmtree(Paths(one.root).state_dir)
+    wire.ip("neigh del 192.0.2.9 dev wan0")
+    assert apply(one).code == 0
+    one.ok("adopt", "--recover", "--apply", "router.yaml")
+    assert len(routes(wire)) == 3
+    declare(one, without(*(name for name in ONE if "Route/" in name)))
+    done = apply(one, "--allow-mass-delete")
+    assert done.code == 0, done
+    assert routes(wire) == []
+
+
+def test_routes_of_another_in_tables_of_its_own(
+    wire: Namespace, one: Holdfast, other: Holdfast
+) -> None:
+    """Whoever takes a namespace over looks for routes where the other one wrote them."""
+    declare(one, ONE | {"IPv4Route/two": f"{ONE['IPv4Route/two'][:-1]}, table: 1000}}"})
+    one.set_up("apply", "router.yaml", "--yes")
+    assert len(wire.ip_json("-4 route show table 1000 proto 72")) == 1
+    with Ledger.open(Paths(other.root), command="test") as ledger:
+        ledger.remember("routes", frozenset({"254"}))
+    other.ok("adopt", "--recover", "--apply", "router.yaml")
+    assert apply(other, "--allow-mass-delete").code == 0
+    assert [found["dst"] for found in routes(wire)] == ["10.9.0.0/16"]
+
+
 @pytest.mark.usefixtures("wire")
 def test_files_and_blocks_are_found_by_their_marks(tmp_path: Path) -> None:
     """After a lost ledger: those that are declared, and those that are not any more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -14,6 +14,7 @@ from holdfast.dataclass import dataclass
 from holdfast.engine import document, event_kinds, guard, ownership, reconcile, record, unrecovered
 from holdfast.engine.artifact import Artifact
 from holdfast.engine.claim import Claim, ClaimState, Provenance
+from holdfast.engine.driver import Memory
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Marked
@@ -40,6 +41,7 @@ class Found:
     standing: Standing
     tagged: tuple[Marked, ...]  # in the kernel: the tag proves them once the namespace is ours
     written: tuple[Marked, ...]  # on disk: they need a claim each
+    memories: Mapping[str, Memory]  # where drivers found what is tagged, by their names
 
     @property
     def everything(self) -> tuple[Marked, ...]:
@@ -68,6 +70,10 @@ def take(paths: Paths, loaded: Loaded, form: str) -> int:
         generation = newest[0].number if newest else 0
         claims = [_claim(one.subject, generation) for one in found.written]
         ledger.write_claims(claims)
+        remembered = ledger.remembered()
+        for driver, memory in found.memories.items():
+            if driver in remembered:  # else it looks everywhere
+                ledger.remember(driver, memory | remembered[driver])
         ledger.append_events(_events(found, claims, generation))
     _show(found, form, recovered=True)
     return 0
@@ -79,12 +85,14 @@ def _find(paths: Paths, loaded: Loaded, ledger: Ledger, stack: ExitStack) -> Fou
     host = stack.enter_context(drivers.of_machine(paths, tag, former=standing.former))
     known = ledger.claims()
     tagged: tuple[Marked, ...] = ()
+    memories: Mapping[str, Memory] = {}
     if not standing.recovered:
         observed = host.observe(reconcile.scope(loaded.desired, known))
         _refuse_unknown(observed)
         tagged = unrecovered.marked(observed, known, host.epoch)
+        memories = host.to_remember((), {})
     written = [one for one in markers.find(paths, host) if _key(one) not in known]
-    return Found(standing, tagged, tuple(written))
+    return Found(standing, tagged, tuple(written), memories)
 
 
 def _refuse_unknown(observed: Observed) -> None:

@@ -87,9 +87,9 @@ class RouteDriver(Driver):
         )
         remembered = _numbers(scope.remembered.get(self.memory))
         tables = _tables(remembered, batches, claims.values())
-        if remembered is None:
-            self._found_anywhere = seen
         dumped = {4: self._dump(4, tables, whole), 6: self._dump(6, tables, {})}
+        if remembered is None:  # and only once everything could be read
+            self._found_anywhere = seen
         if not claims and seen.take_exact(batches, dumped):
             return
         for family, dump in dumped.items():
