@@ -1,0 +1,55 @@
+"""Commands whose standard streams were closed by whoever started them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+
+from tests.cli.conftest import Done, Holdfast
+from tests.namespace import Namespace
+
+ROUTER = """\
+apiVersion: holdfast.dev/v1alpha1
+kind: Router
+metadata: {name: edge}
+spec:
+  resources:
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4Route
+      metadata: {name: lab}
+      spec: {destination: 10.20.0.0/16, type: blackhole}
+"""
+CLOSED = ("<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")
+
+
+def run(holdfast: Holdfast, closed: str, *words: str) -> Done:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{shlex.join(holdfast.arguments(*words))} {closed}"],
+        cwd=holdfast.folder,
+        env=holdfast.environment(),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_the_work_is_the_same(closed: str, holdfast: Holdfast, netns: Namespace) -> None:
+    (holdfast.folder / "router.yaml").write_text(ROUTER)
+    planned = run(holdfast, closed, "plan", "router.yaml")
+    assert (planned.code, "Traceback" in planned.err) == (0, False), planned
+    done = run(holdfast, closed, "apply", "router.yaml", "--yes")
+    assert (done.code, "Traceback" in done.err) == (0, False), done
+    assert "10.20.0.0/16" in netns.ip("route show proto 72")
+    assert run(holdfast, closed, "ledger", "check").code == 0
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_what_is_wrong_is_told_by_the_exit_code(closed: str, holdfast: Holdfast) -> None:
+    for words, code in ((("validate", "nowhere.yaml"), 3), (("bogus",), 64), (("--version",), 0)):
+        done = run(holdfast, closed, *words)
+        assert (done.code, "Traceback" in done.err) == (code, False), (words, done)
