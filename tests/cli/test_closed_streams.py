@@ -53,3 +53,28 @@ def test_what_is_wrong_is_told_by_the_exit_code(closed: str, holdfast: Holdfast)
     for words, code in ((("validate", "nowhere.yaml"), 3), (("bogus",), 64), (("--version",), 0)):
         done = run(holdfast, closed, *words)
         assert (done.code, "Traceback" in done.err) == (code, False), (words, done)
+
+
+LAN = """\
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: Interface
+      metadata: {name: lan}
+      spec: {ifname: lan0, adminUp: true, type: bridge}
+    - apiVersion: net.holdfast.dev/v1alpha1
+      kind: IPv4StaticAddress
+      metadata: {name: lan}
+      spec: {interface: lan, address: 192.168.1.1/24}
+"""
+
+
+@pytest.mark.parametrize("unheard", ["2>/dev/full", ">/dev/full 2>&1", "2>&1 | true"])
+def test_a_pass_is_not_left_half_done_where_nobody_listens(
+    unheard: str, holdfast: Holdfast, netns: Namespace
+) -> None:
+    """It tells of each stage before it begins the next one."""
+    (holdfast.folder / "router.yaml").write_text(ROUTER + LAN)
+    done = run(holdfast, unheard, "apply", "router.yaml", "--yes")
+    assert done.code == (0 if "&1" not in unheard or "|" in unheard else 1), done
+    assert "192.168.1.1" in netns.ip("address show lan0")
+    assert "10.20.0.0/16" in netns.ip("route show proto 72")
+    assert "converged" in holdfast.ok("generations", "list").out

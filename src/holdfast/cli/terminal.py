@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -46,26 +47,43 @@ class ProgressLine:
         self._next = now + _REDRAW_S
         self._shown = True
         share = done * 100 // total if total else 100
-        self._stream.write(f"\r\x1b[Kapplying {thousands(done)} of {thousands(total)} ({share} %)")
-        self._stream.flush()
+        self._write(f"\r\x1b[Kapplying {thousands(done)} of {thousands(total)} ({share} %)")
 
     def clear(self) -> None:
         if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+            self._write("\r\x1b[K")
             self._shown = False
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # a terminal that is gone
+            self._stream.write(text)
+            self._stream.flush()
 
 
 def say(lines: Iterable[str], stream: TextIO) -> None:
     """Prints lines for people: places in files below the working directory by relative names."""
     folder = _folder()
-    if stream is sys.stderr:
-        # What was printed before stands before, where both go to one file or pipe.
-        with suppress(BrokenPipeError):
-            sys.stdout.flush()
     colour = wants_colour(stream)
-    for line in lines:
-        print(fit(_relative_places(line, folder), colour=colour), file=stream)
+    shown = "".join(f"{fit(_relative_places(line, folder), colour=colour)}\n" for line in lines)
+    if stream is sys.stderr:
+        _talk(shown)
+    else:
+        stream.write(shown)
+
+
+def _talk(text: str) -> None:
+    """On stderr, while work goes on: a pass is not left half done because nobody listens (a pipe
+    whose reader is gone) or because there is no room for what it says."""
+    # What was printed before stands before, where both go to one file or pipe. Where that fails,
+    # it fails once more when all is done, and is told then.
+    with suppress(OSError):
+        sys.stdout.flush()
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        # What could not be written would be tried again at the next line, and when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def relative_places(text: str) -> str:
