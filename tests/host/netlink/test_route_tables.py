@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Never
 
 import pytest
 
 from holdfast.engine.driver import Scope
 from holdfast.engine.kinds.route import Nexthop, batch, destination, pack_key, template
 from holdfast.engine.plan import Operation, Verb
+from holdfast.errors import DriverError
 from holdfast.host.netlink.routes.driver import RouteDriver
 from holdfast.host.netlink.socket import NetlinkSocket
 from tests.namespace import Namespace
@@ -58,6 +60,20 @@ def test_what_a_look_at_all_tables_found_is_remembered(driver: RouteDriver) -> N
     assert driver.to_remember(planned, frozenset({"7"})) == frozenset({"5", "7"})
     driver.observe(Scope(remembered={"routes": frozenset({"7"})}))
     assert driver.to_remember(planned, None) is None
+
+
+def test_a_look_that_failed_is_not_remembered(
+    driver: RouteDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it did not come to would never be looked for again."""
+
+    def failing(*_asked: object, **_more: object) -> Never:
+        raise DriverError("interrupted")
+
+    monkeypatch.setattr("holdfast.host.netlink.routes.driver.dump_runs", failing)
+    with pytest.raises(DriverError):
+        driver.observe(Scope())
+    assert driver.to_remember([], None) is None
 
 
 def test_many_tables_are_read_at_once(driver: RouteDriver) -> None:
