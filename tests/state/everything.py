@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.config.part import Part
+from holdfast.config.part import Amendment, Declared, Part
 from holdfast.engine import event_kinds
 from holdfast.paths import Paths
 from holdfast.state import confirmations, installation, latches
 from holdfast.state.actions import APPROVED, Action
 from holdfast.state.confirmations import Confirmation
 from holdfast.state.database import Database, Row
+from holdfast.state.declared import Declaring, Write
 from holdfast.state.events import Event
 from holdfast.state.installation import OwnNamespace
 from holdfast.state.latches import Latch
@@ -35,6 +36,9 @@ def write_everything(ledger: Ledger) -> None:
     ledger.finish_generation(number, "converged")
     ledger.append_events([Event(event_kinds.CREATED, "a", "b", number)])
     ledger.put_part(Part("Owner/ci", 1, 1000.0, None, (), (), ()))
+    document = {"kind": "Hostname", "metadata": {"name": "a"}}
+    put = Amendment("Owner/app", 1, 1000.0, (Declared(1, document),))
+    ledger.write_declared([Write(Declaring("Owner/app", 1, 1000.0), put)])
     ledger.put_run(PluginRun("inventory", "interval", 1000.0, 1.0, STORED, 1))
     ledger.write_actions([Action("k1", "Plugin/x", 3, APPROVED, 900.5, 950.25, {"name": "app"})])
     ledger._write(lambda db: confirmations.begin(db, TRIAL))

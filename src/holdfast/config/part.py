@@ -46,6 +46,13 @@ class Part:
     action_plans: tuple[Raw, ...] = ()
     # What whoever handed it in calls it. It is a note of the ledger's, not a part of the part.
     called: str = field(default="", compare=False)
+    # Of a source that declares by increments, the number of each resource: they rise in the order
+    # in which any source first declared one. None: the source hands in whole parts.
+    numbers: tuple[int, ...] | None = None
+
+    @property
+    def by_increments(self) -> bool:
+        return self.numbers is not None
 
     @property
     def name(self) -> str:
@@ -54,12 +61,20 @@ class Part:
     @property
     def ref(self) -> str:
         """How masks and events name it: `Plugin/oci-inventory#12`. A record of what was in force
-        (generation 0) does not say which it was."""
-        return f"{self.source}#{self.generation}" if self.generation else self.source
+        (generation 0) does not say which it was, and what was declared by increments came with
+        many."""
+        return self.source if self.by_increments or not self.generation else self.numbered
+
+    @property
+    def numbered(self) -> str:
+        return f"{self.source}#{self.generation}"
 
     @property
     def digest(self) -> str:
-        """Of what it contributes to the configuration; when it was observed is no part of it."""
+        """Of what it contributes to the configuration; when it was observed is no part of it. By
+        increments, each that changes something has a generation of its own."""
+        if self.by_increments:
+            return f"increments:{self.generation}"
         directives = [[d.op, *d.target, d.reason] for d in self.directives]
         payload = {"resources": list(self.resources), "directives": directives}
         text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
@@ -67,3 +82,30 @@ class Part:
 
     def expired(self, now: float) -> bool:
         return self.expires is not None and now >= self.expires
+
+
+Id = tuple[str, str]  # kind and name of a resource
+
+
+def id_of(document: Raw) -> Id:
+    """Of a document whose frame was checked."""
+    return str(document["kind"]), str(document["metadata"]["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A resource that a source declared by itself, with its number (`Part.numbers`)."""
+
+    number: int
+    document: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """What a batch of increments changes of what its source declares."""
+
+    source: str
+    generation: int
+    observed: float
+    put: tuple[Declared, ...] = ()  # in order of their numbers; some take the place of others
+    withdrawn: tuple[int, ...] = ()  # numbers

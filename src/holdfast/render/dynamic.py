@@ -122,6 +122,10 @@ def parts(
         ignored = tuple(str(each) for each in effective.ignored if each.part.ref == ref)
         if ignored:
             found[ref] = PartStatus(one.source, one.state, one.part, ignored)
+    for gone in effective.refused:
+        status = found[gone.source]
+        reasons = (*status.reasons, f"{gone.id} is refused: {gone.reasons[0]}")
+        found[gone.source] = PartStatus(gone.source, status.state, status.part, reasons)
     for part in stored:
         found.setdefault(part.ref, PartStatus(part.source, State.SUPERSEDED, part))
     startup = effective.startup.resources
@@ -250,7 +254,11 @@ def diff_members(effective: Effective) -> Members:
     yield (
         "added",
         (
-            {"resource": one.id, "source": source, "generation": int(generation)}
+            {
+                "resource": one.id,
+                "source": source,
+                "generation": int(generation) if generation else None,
+            }
             for one in effective.added
             for source, _, generation in [one.part.partition("#")]
         ),
@@ -274,7 +282,8 @@ def diff_members(effective: Effective) -> Members:
 def diff_lines(effective: Effective, style: Style) -> Iterator[str]:
     for added in effective.added:
         source, _, generation = added.part.partition("#")
-        yield style(f"+ {added.id} source={source} generation={generation}", "green")
+        said = f"+ {added.id} source={source}"
+        yield style(f"{said} generation={generation}" if generation else said, "green")
     for one in effective.suppressed:
         until = "withdrawn" if one.until is None else format_moment(one.until)
         said = f"- {one.resource.id} maskedBy={','.join(one.masked_by)} maskedUntil={until}"

@@ -30,7 +30,9 @@ def _resources(effective: Effective, declared: list[Any]) -> Iterator[Mapping[st
         if not resource.part:
             yield _without_secrets(declared[resource.index], of_kind(resource.kind))
     for part in effective.active:
-        yield from (_without_secrets(one, of_kind(str(one["kind"]))) for one in part.resources)
+        yield from (
+            _without_secrets(one, of_kind(str(one["kind"]))) for one in effective.documents(part)
+        )
 
 
 def _without_secrets(value: Any, declared: Collection[str]) -> Any:

@@ -47,7 +47,11 @@ def _told(ledger: Ledger) -> dict[str, Any]:
 def _state(effective: Effective) -> dict[str, Any]:
     """Without generations and times."""
     return {
-        "active": {part.source: part.digest for part in effective.active},
+        # Each batch of increments is a generation of its own, and told of by what it leads to.
+        "active": {
+            part.source: "increments" if part.by_increments else part.digest
+            for part in effective.active
+        },
         "rejected": {one.part.source: unnumbered(one.reasons[0]) for one in effective.rejected},
         "ignored": {
             f"{one.part.source} {one.directive.target}": one.reason for one in effective.ignored

@@ -80,6 +80,16 @@ def _contents(part: Part) -> Iterator[tuple[str, str]]:
         yield "resources", f"take {size} bytes, more than {MOST_BYTES}"
 
 
+def trouble_of_resource(raw: Any) -> str:
+    """Of one that is declared by itself; empty where nothing is wrong."""
+    if not isinstance(raw, dict):
+        return "is no document of a resource: apiVersion, kind, metadata, spec"
+    trouble, secret = _trouble(raw, 0), _secret(raw, "")
+    if not trouble and secret:
+        trouble = f"{secret.lstrip('.')}: no source can hand in a secret: the ledger would keep it"
+    return trouble
+
+
 def _trouble(value: Any, depth: int) -> str:
     """What makes a value no plain JSON that can be stored and shown; empty where nothing does."""
     if depth > _MOST_DEPTH:

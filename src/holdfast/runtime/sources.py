@@ -51,6 +51,14 @@ class Stored:
     def merge(self, startup: Router, now: float, before: Effective | None = None) -> Effective:
         return effective.merge(startup, self.parts, now, before, self.accepted)
 
+    def with_part(self, part: Part) -> Stored:
+        """One that declares by increments, as it stands now; none of what it declares is left where
+        it holds nothing."""
+        others = [
+            one for one in self.parts if not (one.by_increments and one.source == part.source)
+        ]
+        return Stored((*others, *((part,) if part.resources else ())), self.accepted)
+
 
 def stored(ledger: Ledger, *, every: bool = False) -> Stored:
     """every: also the generations that no longer count, to look back at."""
@@ -61,20 +69,20 @@ def stored(ledger: Ledger, *, every: bool = False) -> Stored:
     others = (
         ledger.part(one.source, accepted[one.source])
         for one in newest
-        if accepted.get(one.source, one.generation) != one.generation
+        if not one.by_increments and accepted.get(one.source, one.generation) != one.generation
     )
     return Stored((*newest, *(one for one in others if one is not None)), accepted)
 
 
 def last(ledger: Ledger, source: str) -> int:
     """The generation that it handed in last; 0 for none."""
-    return next((number for name, number, _ in ledger.part_index() if name == source), 0)
+    return max((number for name, number, _ in ledger.part_index() if name == source), default=0)
 
 
 def accept(ledger: Ledger, merged: Effective) -> Mapping[str, int]:
     """Notes what is in force: it stays so while what its source says next cannot be merged."""
     known = _accepted(ledger)
-    now = known | {part.source: part.generation for part in merged.active}
+    now = known | {part.source: part.generation for part in _whole(merged)}
     if now != known:
         _note_accepted(ledger, now)
     return now
@@ -83,7 +91,12 @@ def accept(ledger: Ledger, merged: Effective) -> Mapping[str, int]:
 def news(ledger: Ledger, merged: Effective) -> bool:
     """Whether `accept` would write anything."""
     known = _accepted(ledger)
-    return any(known.get(part.source) != part.generation for part in merged.active)
+    return any(known.get(part.source) != part.generation for part in _whole(merged))
+
+
+def _whole(merged: Effective) -> list[Part]:
+    """Of what is declared by increments, nothing older ever counts again."""
+    return [part for part in merged.active if not part.by_increments]
 
 
 def _accepted(ledger: Ledger) -> dict[str, int]:
@@ -96,15 +109,19 @@ def _note_accepted(ledger: Ledger, accepted: Mapping[str, int]) -> None:
     ledger.put_note(ACCEPTED, {name: accepted[name] for name in sorted(accepted)})
 
 
-def put(ledger: Ledger, part: Part, now: float | None = None) -> None:
+def put(ledger: Ledger, part: Part, now: float | None = None) -> int:
     """Stores a part. ConfigError with every reason against it, which is noted for `dynamic list`;
-    what the source contributed before then stays in force."""
+    what the source contributed before then stays in force. Answers how many resources that its
+    source declared by increments it takes the place of."""
     moment = time.time() if now is None else now
     problems = list(_problems(ledger, part, moment))
     if problems:
         if not any(problem.path == "spec.source" for problem in problems):
             refuse(ledger, part.source, f"{part.ref}: {problems[0].path}: {problems[0].message}")
         raise ConfigError(problems)
+    replaced = [
+        one for one in ledger.parts(newest=True) if one.by_increments and one.source == part.source
+    ]
     _make_room(ledger, part.source, moment)
     accepted = _accepted(ledger)
     kept = accepted.get(part.source, 0)
@@ -114,6 +131,7 @@ def put(ledger: Ledger, part: Part, now: float | None = None) -> None:
         _note_accepted(ledger, accepted | {part.source: part.generation})
     _note_called(ledger, part.source, part.called)
     refuse(ledger, part.source, "")
+    return sum(len(one.resources) for one in replaced)
 
 
 def called(ledger: Ledger) -> dict[str, str]:

@@ -48,7 +48,7 @@ def add(own: Database, other: Database, last: int) -> None:
     )
     notes.join_memories(own, other)
     installation.join_own_namespace(own, other)
-    for table in ("parts", "actions", "latches"):
+    for table in ("parts", "declaring", "declared", "actions", "latches"):
         for row in _rows(other, table):
             marks = ",".join("?" * len(row))
             own.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)  # noqa: S608 (its own tables)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from holdfast.config.part import Directive, Part, Target
+from holdfast.config.part import Directive, Part, Target, id_of
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import BulkKind, Fields, Key, fingerprint
 from holdfast.engine.claim import Claim, ClaimState, Provenance
@@ -17,6 +17,7 @@ from holdfast.engine.kinds import KINDS
 from holdfast.errors import LedgerError
 from holdfast.state import values
 from holdfast.state.actions import Action
+from holdfast.state.declared import Declaring
 from holdfast.state.events import StoredEvent
 from holdfast.state.forms import (
     BOOLEAN,
@@ -161,6 +162,20 @@ _PART = Record(
         "action_plans": Member(_OBJECTS, ()),
     },
 )
+_DECLARING = Record(
+    Declaring,
+    {
+        "source": NAME,
+        "generation": COUNT,
+        "observed": MOMENT,
+        "syncing": Member(BOOLEAN, default=False),
+    },
+)
+# With the generation of its source, which stands there.
+_DECLARED = Record(
+    lambda **given: Part(generation=0, observed=0.0, expires=None, **given),
+    {"source": NAME, "numbers": several(NUMBER), "resources": _OBJECTS},
+)
 _LATCH = Record(
     Latch, {"digest": checked(TEXT, _sha256), "generation": NUMBER, "time": MOMENT, "reason": TEXT}
 )
@@ -219,6 +234,8 @@ class Document:
     events: tuple[StoredEvent, ...]
     notes: Mapping[str, Any]
     parts: tuple[Part, ...]
+    declaring: tuple[Declaring, ...]
+    declared: tuple[Part, ...]
     latches: tuple[Latch, ...]
     actions: tuple[Action, ...]
     format_version: int = FORMAT_VERSION
@@ -234,6 +251,8 @@ _DOCUMENT = Record(
         "events": Member(several(_EVENT.form), ()),
         "notes": Member(OBJECT, {}),
         "parts": Member(several(_PART.form), ()),
+        "declaring": Member(several(_DECLARING.form), ()),
+        "declared": Member(several(_DECLARED.form), ()),
         "latches": Member(several(_LATCH.form), ()),
         "actions": Member(several(_ACTION.form), ()),
     },
@@ -324,8 +343,33 @@ def _inconsistencies(document: Document) -> Iterable[str]:
     for at in _repeated((part.source, part.generation) for part in document.parts):
         part = document.parts[at]
         yield f"parts[{at}]: {part.source}#{part.generation} is there twice"
+    yield from _wrongly_declared(document)
     for at in _repeated(action.key for action in document.actions):
         yield f"actions[{at}]: {document.actions[at].key} is there twice"
+
+
+def _wrongly_declared(document: Document) -> Iterable[str]:
+    for at in _repeated(one.source for one in document.declaring):
+        yield f"declaring[{at}]: {document.declaring[at].source} is there twice"
+    known = {one.source for one in document.declaring}
+    numbers: list[int] = []
+    for at, part in enumerate(document.declared):
+        if part.source not in known:
+            yield f"declared[{at}].source: not among those that declare"
+        if len(part.numbers or ()) != len(part.resources):
+            yield f"declared[{at}].numbers: not one of each resource"
+        yield from _not_rising(f"declared[{at}].numbers", "number", list(part.numbers or ()))
+        numbers += part.numbers or ()
+        for index, one in enumerate(part.resources):
+            try:
+                id_of(one)
+            except (KeyError, TypeError):
+                yield f"declared[{at}].resources[{index}]: has no kind or no name"
+                return
+        for index in _repeated(id_of(one) for one in part.resources):
+            yield f"declared[{at}].resources[{index}]: is there twice"
+    if len(set(numbers)) != len(numbers):
+        yield "declared: two resources have one number"
 
 
 def _repeated(names: Iterable[Hashable]) -> Iterable[int]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from holdfast.config.part import Part
 from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.claim import Claim
 from holdfast.errors import LedgerError
 from holdfast.paths import Paths
-from holdfast.state import claims
-from holdfast.state.database import Database
+from holdfast.state import claims, declared
+from holdfast.state.database import Database, Row
+from holdfast.state.declared import Write
 from holdfast.state.faults import UnusableError
 from holdfast.state.known import Known
 from holdfast.state.ledger import Ledger
@@ -80,15 +82,17 @@ class KeptLedger:
         opened = ledger.database()
         version = opened.version()
         if version != self._known_as and not ledger.trouble:
-            self._known.remember(opened, ledger.claims())
+            self._known.remember(opened, ledger.claims(), ledger.declared_rows())
             self._known_as = version
 
 
 class _Remembering(Ledger):
-    """Reads claims again only after another connection wrote something."""
+    """Reads claims, and what was declared by increments, again only after another connection wrote
+    something."""
 
     _version = -1
     _claims: dict[Key, Claim] | None = None
+    _declared: dict[int, Row] | None = None
     _read: Database | None = None  # what they were read from
 
     def of(self, opened: Database) -> bool:
@@ -99,13 +103,42 @@ class _Remembering(Ledger):
 
     def claims(self) -> dict[Key, Claim]:
         """Not to be changed by whoever asks: the next one gets the same."""
+        self._forget_what_others_wrote()
+        if self._claims is None:
+            self._claims = claims.read(self._database)
+        return self._claims
+
+    def declared_rows(self) -> dict[int, Row]:
+        """As of `claims`."""
+        self._forget_what_others_wrote()
+        if self._declared is None:
+            self._declared = declared.rows(self._database)
+        return self._declared
+
+    def write_declared(self, given: Sequence[Write]) -> None:
+        before, self._declared = self._declared, None
+        super().write_declared(given)
+        if before is not None and self._read is self._database:
+            self._declared = declared.with_written(before, given)
+
+    def put_part(self, part: Part, keep: int = 0) -> None:
+        self._declared = None
+        super().put_part(part, keep)
+
+    def end_parts(self, source: str) -> None:
+        self._declared = None
+        super().end_parts(source)
+
+    def forget_parts(self, source: str) -> None:
+        self._declared = None
+        super().forget_parts(source)
+
+    def _forget_what_others_wrote(self) -> None:
         # It changes with what other connections commit, and not with what this one does.
         version = int(self._database.query("PRAGMA data_version")[0][0])
-        same = self._read is self._database and version == self._version
-        if self._claims is None or not same:
-            self._claims = claims.read(self._database)
+        if self._read is not self._database or version != self._version:
+            self._claims = self._declared = None
             self._version, self._read = version, self._database
-        return self._claims
 
     def write_claims(self, put: Iterable[Claim], remove: Iterable[Key] = ()) -> None:
         written, removed = list(put), list(remove)
@@ -126,5 +159,5 @@ class _Remembering(Ledger):
         epoch: str = "",
         unit: Callable[[str], Artifact] | None = None,
     ) -> ImportSummary:
-        self._claims = None
+        self._claims = self._declared = None
         return super().import_(data, replace=replace, epoch=epoch, unit=unit)

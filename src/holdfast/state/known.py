@@ -16,6 +16,7 @@ from holdfast.state import (
     claims,
     confirmations,
     database,
+    declared,
     latches,
     notes,
     parts,
@@ -23,7 +24,9 @@ from holdfast.state import (
 )
 from holdfast.state.database import Database, Row
 
-_TABLES = ("notes", "generations", "plugin_runs", "actions", "confirmations", "latches")
+_TABLES = (
+    "notes", "generations", "declaring", "plugin_runs", "actions", "confirmations", "latches"
+)  # fmt: skip
 # One part may hold more than all of the rest: it is read again only where this changed.
 _PARTS = "SELECT source, generation, expires, digest FROM parts"
 
@@ -35,15 +38,20 @@ class Known:
         self._claims: Mapping[Key, Claim] = {}
         self._rows: dict[str, list[Row]] = {}
         self._which_parts: list[Row] | None = None
+        self._declared: Mapping[int, Row] = {}
         self._sequences: list[Row] = []
 
     @property
     def anything(self) -> bool:
         return bool(self._rows)
 
-    def remember(self, opened: Database, claimed: Mapping[Key, Claim]) -> None:
-        """claimed: all claims in it, which nobody changes from here on."""
+    def remember(
+        self, opened: Database, claimed: Mapping[Key, Claim], declared: Mapping[int, Row]
+    ) -> None:
+        """claimed, declared: all claims in it, and all rows of resources that were declared one by
+        one. Nobody changes them from here on."""
         rows = {table: _all(opened, table) for table in _TABLES}
+        self._declared = declared
         which = opened.query(_PARTS)
         same = which == self._which_parts
         rows["parts"] = self._rows["parts"] if same else _all(opened, "parts")
@@ -56,7 +64,7 @@ class Known:
         database.fill(made)
         with made.transaction():
             claims.put_rows(made, self._claims.values())
-            for table, rows in self._rows.items():
+            for table, rows in (*self._rows.items(), ("declared", list(self._declared.values()))):
                 if rows:
                     marks = ",".join("?" * len(rows[0]))
                     made.execute_many(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 (constants only)
@@ -69,7 +77,7 @@ class Known:
 def is_readable(opened: Database) -> bool:
     """Whether all that would be known of it can be read."""
     try:
-        for part in (claims, notes, parts, plugin_runs, actions, confirmations, latches):
+        for part in (claims, notes, parts, declared, plugin_runs, actions, confirmations, latches):
             if any(part.problems(opened)):
                 return False
     except LedgerError:

@@ -19,6 +19,7 @@ from holdfast.state import (
     confirmations,
     copies,
     database,
+    declared,
     defaults,
     events,
     folder,
@@ -31,6 +32,7 @@ from holdfast.state import (
 )
 from holdfast.state.actions import Action
 from holdfast.state.confirmations import Confirmation
+from holdfast.state.declared import Declaring, Write
 from holdfast.state.events import Event, StoredEvent
 from holdfast.state.faults import NotWritableError, UnusableError
 from holdfast.state.generations import ConfigFile, Generation
@@ -206,19 +208,20 @@ class Ledger:
 
     def put_part(self, part: Part, keep: int = 0) -> None:
         """A generation that its source does not have yet; the last ten of a source are kept, and
-        the generation `keep` of it."""
+        the generation `keep` of it. What it declared by increments before is gone with it."""
         self._write(lambda db: parts.put(db, part, keep))
 
     def parts(self, *, newest: bool = False) -> list[Part]:
-        """By source, the newest generation of each first; with `newest`, that one alone."""
-        return parts.read(self._database, newest=newest)
+        """By source, the newest generation of each first; with `newest`, that one alone. Then what
+        sources declare by increments."""
+        return [*parts.read(self._database, newest=newest), *declared.read(self._database)]
 
     def part(self, source: str, generation: int) -> Part | None:
         return parts.get(self._database, source, generation)
 
     def part_index(self) -> tuple[tuple[str, int, float | None], ...]:
         """Source, generation and end of the newest part of each source; reads no part."""
-        return parts.index(self._database)
+        return (*parts.index(self._database), *declared.index(self._database))
 
     def end_parts(self, source: str) -> None:
         """What the source contributes is over now."""
@@ -227,6 +230,22 @@ class Ledger:
     def forget_parts(self, source: str) -> None:
         """As if it had never handed anything in."""
         self._write(lambda db: parts.forget(db, source))
+
+    def declaring(self) -> list[Declaring]:
+        """The sources that declare by increments, or did once."""
+        return declared.about(self._database)
+
+    def last_number(self) -> int:
+        """The highest that a resource declared by increments ever had."""
+        return declared.last_number(self._database)
+
+    def unasserted(self, source: str) -> list[int]:
+        """The numbers of what a source did not put again since its sync began."""
+        return declared.unasserted(self._database, source)
+
+    def write_declared(self, given: Sequence[Write]) -> None:
+        """Batches of increments, in one durable transaction."""
+        self._write(lambda db: declared.write(db, given))
 
     def put_run(self, run: PluginRun) -> None:
         self._write(lambda db: plugin_runs.put(db, run))
@@ -344,6 +363,7 @@ class Ledger:
             events,
             notes,
             parts,
+            declared,
             plugin_runs,
             actions,
             confirmations,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from holdfast.config.part import Directive, Part, Target
-from holdfast.state import defaults, values
+from holdfast.state import declared, defaults, values
 from holdfast.state.database import Database, Row
 from holdfast.state.rows import INTEGER, MOMENT, MOMENT_OR_NONE, TEXT, Table
 
@@ -30,6 +30,7 @@ def put(database: Database, part: Part, keep: int) -> None:
             "DELETE FROM parts WHERE source=? AND generation=?", (part.source, part.generation)
         )
         put_rows(database, [part])
+        declared.forget(database, part.source)
         database.execute(
             "DELETE FROM parts WHERE source=? AND generation!=? AND generation NOT IN (SELECT"
             " generation FROM parts WHERE source=? ORDER BY generation DESC LIMIT ?)",
@@ -65,12 +66,14 @@ def end(database: Database, source: str, moment: float) -> None:
             "UPDATE parts SET expires=? WHERE source=? AND (expires IS NULL OR expires>?)",
             (moment, source, moment),
         )
+        declared.forget(database, source)
 
 
 def forget(database: Database, source: str) -> None:
     """All of its generations."""
     with database.transaction():
         database.execute("DELETE FROM parts WHERE source=?", (source,))
+        declared.forget(database, source)
 
 
 def restore(database: Database, parts: Iterable[Part]) -> None:

@@ -144,10 +144,34 @@ FROM notes WHERE name = 'route-tables';
 DELETE FROM notes WHERE name = 'route-tables';
 """
 
+# What sources declare resource by resource: the generation of each such source rises with every
+# batch that changes something, and goes on rising once it declares nothing any more. document holds
+# JSON, and digest is that of its very text. asserted: since the sync under way began, if one is.
+_VERSION_5 = """
+CREATE TABLE declaring (
+    source TEXT PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    observed REAL NOT NULL,
+    syncing INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE declared (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    asserted INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    document TEXT NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX declared_by_name ON declared (source, kind, name);
+"""
+
 # Given to a ledger when it is made: one without is of a Holdfast that knew none.
 IDENTITY = """
 INSERT INTO notes VALUES ('installation', '"' || lower(hex(randomblob(8))) || '"')
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+MIGRATIONS: tuple[str, ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 VERSION = len(MIGRATIONS)

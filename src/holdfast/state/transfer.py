@@ -12,6 +12,7 @@ from holdfast.errors import Refused
 from holdfast.state import (
     actions,
     claims,
+    declared,
     document,
     events,
     generations,
@@ -54,6 +55,8 @@ def export(database: Database) -> dict[str, Any]:
                 events=tuple(events.read(database, 0, 0)),
                 notes=notes.read(database),
                 parts=tuple(parts.read(database, newest=False)),
+                declaring=tuple(declared.about(database)),
+                declared=tuple(declared.read(database)),
                 latches=tuple(latches.read(database)),
                 actions=tuple(actions.read(database)),
             )
@@ -121,6 +124,7 @@ def _restore_history(database: Database, parsed: Document) -> None:
     events.restore(database, parsed.events)
     notes.restore(database, parsed.notes)
     parts.restore(database, parsed.parts)
+    declared.restore(database, parsed.declaring, parsed.declared)
     latches.restore(database, parsed.latches)
     actions.restore(database, parsed.actions)
 

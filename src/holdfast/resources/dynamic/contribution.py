@@ -8,15 +8,19 @@ for it), or bring secrets along (which the ledger would keep).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.config.document import Location, Place
-from holdfast.config.part import Part
-from holdfast.dataclass import dataclass
+from holdfast.config.part import Part, id_of
+from holdfast.dataclass import dataclass, replace
 from holdfast.errors import ConfigError, Problem
 from holdfast.resources import registry
 from holdfast.resources.resource import Folder, Resource
 from holdfast.resources.spec.reading import Reading, dotted
+
+# What is declared by increments stands after all parts, in the order in which it was declared.
+FIRST = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +32,42 @@ class Contribution:
 
 
 def read(part: Part, first: int) -> Contribution:
-    """first: the index of its first resource in the effective config."""
-    reading = Reading(_Origin(part.ref), _NoFiles(Path(), Path()), ("resources",), first)
-    forbidden = list(_forbidden(part))
-    if forbidden:
+    """first: the index of its first resource in the effective config, unless their numbers say
+    where they stand."""
+    origin = _Origin(part)
+    reading = Reading(origin, _NoFiles(Path(), Path()), ("resources",), first)
+    forbidden = list(_forbidden(part, origin))
+    if forbidden and not part.by_increments:
         return Contribution(part, (), tuple(forbidden), ())
     resources = reading.collect([dict(raw) for raw in part.resources])
-    problems = (*reading.errors, *_beyond_limits(resources))
+    if part.numbers is not None:
+        numbers = part.numbers
+        resources = [replace(one, index=FIRST + numbers[one.index - first]) for one in resources]
+    problems = (*forbidden, *reading.errors, *_beyond_limits(resources))
     return Contribution(part, tuple(resources), problems, tuple(reading.warnings))
 
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    part: str
+    given: Part
+
+    @property
+    def part(self) -> str:
+        return self.given.ref
 
     def place(self, location: Location, *, of_key: bool = False) -> Place:  # noqa: ARG002
         """As near as it gets: a part has no lines."""
-        return place(self.part, *location[1:2])
+        return place(self.given, *location[1:2])
 
 
-def place(ref: str, *number: str | int) -> Place:
-    """Of a resource in a part."""
-    return Place(f"{ref} resources[{number[0]}]" if number else ref, 0, 0)
+def place(part: Part, *number: str | int) -> Place:
+    """Of a resource in a part: `Plugin/inventory#12 resources[3]`, `Owner/ci IPv4Route/office`."""
+    if not number:
+        return Place(part.ref, 0, 0)
+    if part.by_increments:
+        with suppress(KeyError, TypeError):  # a frame that is faulty itself
+            return Place(f"{part.ref} {'/'.join(id_of(part.resources[int(number[0])]))}", 0, 0)
+    return Place(f"{part.ref} resources[{number[0]}]", 0, 0)
 
 
 class _NoFiles(Folder):
@@ -59,7 +77,7 @@ class _NoFiles(Folder):
         )
 
 
-def _forbidden(part: Part) -> Iterator[Problem]:
+def _forbidden(part: Part, origin: _Origin) -> Iterator[Problem]:
     for number, raw in enumerate(part.resources):
         kind = raw.get("kind")
         found = registry.find(kind) if isinstance(kind, str) else None
@@ -67,7 +85,7 @@ def _forbidden(part: Part) -> Iterator[Problem]:
             continue  # which is told when it is read
         if found.open_to_others is None:
             message = f"a {kind} can stand in the startup file alone"
-            yield Problem(str(place(part.ref, number)), "kind", message)
+            yield Problem(str(origin.place(("resources", number))), "kind", message)
 
 
 def _beyond_limits(resources: list[Resource]) -> Iterator[Problem]:

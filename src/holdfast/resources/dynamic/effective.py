@@ -11,7 +11,9 @@
    over and is valid together with all that was accepted. It never keeps out a newest part.
 4. Masks that a DynamicOverridePolicy of the startup file allows suppress their targets; others are
    ignored and reported, and the rest of their part stands.
-5. What remains is checked as a whole, as the startup file is.
+5. What sources declare by increments is admitted after all parts, resource by resource
+   (`increments`).
+6. What remains is checked as a whole, as the startup file is.
 """
 
 from __future__ import annotations
@@ -25,14 +27,18 @@ from typing import Any
 from holdfast.config import merge as merging
 from holdfast.config.document import SourceFile
 from holdfast.config.merge import Ignored
-from holdfast.config.part import RECORD, Directive, Part, Target
+from holdfast.config.part import RECORD, Directive, Part, Raw, Target
 from holdfast.dataclass import dataclass, replace
 from holdfast.resources import registry
-from holdfast.resources.dynamic import source_policy
+from holdfast.resources.dynamic import increments, source_policy
+from holdfast.resources.dynamic.increments import Refused
 from holdfast.resources.dynamic.merger import Merger, Taken
 from holdfast.resources.resource import Resource
 from holdfast.resources.router import Router
 from holdfast.resources.spec.moments import format_moment
+
+# Of resources that are refused, enough to see what is wrong: `dynamic describe` has all.
+_REFUSED_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ class Effective:
     ignored: tuple[Ignored, ...] = ()
     active: tuple[Part, ...] = ()  # in force, with the end that they have under their policies
     expired: tuple[Part, ...] = ()
+    refused: tuple[Refused, ...] = ()  # of what is declared by increments
     next_change: float | None = None  # when the first part that is not over will be
 
     @property
@@ -97,6 +104,21 @@ class Effective:
             fate = f"; {rejected.fate}" if rejected.fate else ""
             yield f"{rejected.part.ref} is rejected: {rejected.reasons[0]}{more}{fate}"
         yield from map(str, self.ignored)
+        yield from map(str, self.refused[:_REFUSED_SHOWN])
+        if len(self.refused) > _REFUSED_SHOWN:
+            yield f"and {len(self.refused) - _REFUSED_SHOWN} more resources are refused"
+
+    def documents(self, part: Part) -> tuple[Raw, ...]:
+        """Of an active part, the resources that are in force."""
+        return _without(part, (one for one in self.refused if one.source == part.source))
+
+
+def _without(part: Part, refused: Iterable[Refused]) -> tuple[Raw, ...]:
+    gone = {one.number for one in refused}
+    if part.numbers is None or not gone:
+        return part.resources
+    found = zip(part.numbers, part.resources, strict=True)
+    return tuple(document for number, document in found if number not in gone)
 
 
 def merge(
@@ -112,7 +134,7 @@ def merge(
     them."""
     admitted = _admitted(startup)
     lifetimes = {source: one.spec.ttl for source, one in admitted.items()}
-    given = [merging.capped(part, lifetimes.get(part.source)) for part in parts]
+    given = [merging.capped(_bounded(part, admitted), lifetimes.get(part.source)) for part in parts]
     current, expired = merging.split(merging.newest(given), now)
     waiting, _ = merging.split(_standbys(given, current, accepted, admitted), now)
     standby = {part.source: part for part in waiting}
@@ -129,6 +151,14 @@ def merge(
         merged = _merged(startup, current, standby, admitted)
     until = merging.next_change([*current, *standby.values()])
     return replace(merged, expired=tuple(expired), next_change=until)
+
+
+def _bounded(part: Part, admitted: Mapping[str, Resource]) -> Part:
+    """Who declares by increments says no end, and has to speak again within its lifetime."""
+    policy = admitted.get(part.source)
+    if not part.by_increments or policy is None or policy.spec.allow is None:
+        return part
+    return merging.capped(part, policy.spec.allow.lifetime)
 
 
 def _standbys(
@@ -198,7 +228,11 @@ def _renewed(before: Effective, parts: Mapping[str, Part]) -> Effective:
         part = held.get(old.source) or parts[old.source]
         merger.accepted[part.source] = merger.judge(part)
     return replace(
-        _finished(merger), router=before.router, added=before.added, rejected=tuple(rejected)
+        _finished(merger),
+        router=before.router,
+        added=before.added,
+        rejected=tuple(rejected),
+        refused=before.refused,
     )
 
 
@@ -215,14 +249,16 @@ def _merged(
     admitted: Mapping[str, Resource],
 ) -> Effective:
     merger = Merger(startup, admitted)
-    merger.take(parts, standby)
+    merger.take([one for one in parts if not one.by_increments], standby)
+    refused = increments.admit(merger, [one for one in parts if one.by_increments])
     effective = _finished(merger)
     accepted = [merger.accepted[source] for source in sorted(merger.accepted)]
     newest = {part.source: part for part in parts}
     return replace(
         effective,
-        router=_router(merger, accepted),
-        added=tuple(one for taken in accepted for one in taken.given.resources),
+        router=_router(merger, accepted, refused),
+        added=tuple(sorted(_added(accepted), key=lambda one: one.index)),
+        refused=refused,
         rejected=tuple(
             Rejected(newest[source], reasons, standby.get(source), merger.against.get(source, ()))
             for source, reasons in sorted(merger.reasons.items())
@@ -247,7 +283,11 @@ def _finished(merger: Merger) -> Effective:
     )
 
 
-def _router(merger: Merger, accepted: Sequence[Taken]) -> Router:
+def _added(accepted: Iterable[Taken]) -> Iterator[Resource]:
+    return (one for taken in accepted for one in taken.given.resources)
+
+
+def _router(merger: Merger, accepted: Sequence[Taken], refused: Sequence[Refused]) -> Router:
     startup = merger.startup
     if not accepted:
         return startup
@@ -255,7 +295,7 @@ def _router(merger: Merger, accepted: Sequence[Taken]) -> Router:
     return replace(
         startup,
         resources=merger.resources(),
-        files=(*startup.files, *(record(taken.given.part) for taken in accepted)),
+        files=(*startup.files, *(_recorded(taken.given.part, refused) for taken in accepted)),
         warnings=(*startup.warnings, *warnings, *merger.warnings),
     )
 
@@ -266,6 +306,35 @@ def _admitted(startup: Router) -> dict[str, Resource]:
         one.spec.contributor: one
         for one in registry.having(startup.resources, lambda kind: kind.admits_parts)
     }
+
+
+def _recorded(part: Part, refused: Iterable[Refused]) -> SourceFile:
+    if not part.by_increments:
+        return record(part)
+    of_part = tuple(one for one in refused if one.source == part.source)
+    return RecordOfIncrements(part, of_part)
+
+
+class RecordOfIncrements(SourceFile):
+    """The record of a part that changes with every batch: made when it is asked for."""
+
+    __slots__ = ("_made", "_part", "_refused")
+    _made: bytes
+    _part: Part
+    _refused: tuple[Refused, ...]
+
+    def __init__(self, part: Part, refused: tuple[Refused, ...] = ()) -> None:
+        object.__setattr__(self, "path", f"{RECORD}{part.source}")
+        object.__setattr__(self, "_part", part)
+        object.__setattr__(self, "_refused", refused)
+        object.__setattr__(self, "_made", b"")
+
+    @property
+    def content(self) -> bytes:
+        if not self._made:
+            in_force = replace(self._part, resources=_without(self._part, self._refused))
+            object.__setattr__(self, "_made", record(in_force).content)
+        return self._made
 
 
 def record(part: Part) -> SourceFile:

@@ -21,7 +21,7 @@ from holdfast.resources.dynamic.dynamic_override_policy import (
     settings_not_allowed,
 )
 from holdfast.resources.dynamic.source_name import plugin_of
-from holdfast.resources.resource import Fault, Resource
+from holdfast.resources.resource import Fault, Finding, Resource
 from holdfast.resources.router import Router
 from holdfast.resources.spec.reading import dotted
 
@@ -48,11 +48,11 @@ class Merger:
     against: dict[str, Reasons] = field(default_factory=dict)  # and against what stood in for it
     warnings: tuple[Problem, ...] = ()
     _declared: dict[str, Resource] = field(init=False)  # of the startup file, by id
-    _policies: list[Resource] = field(init=False)
+    policies: list[Resource] = field(init=False)
 
     def __post_init__(self) -> None:
         self._declared = {one.id: one for one in self.startup.resources}
-        self._policies = [
+        self.policies = [
             one for one in self.startup.resources if isinstance(one.spec, DynamicOverridePolicy)
         ]
 
@@ -81,6 +81,20 @@ class Merger:
     def resources(self) -> tuple[Resource, ...]:
         return self._resources(self.accepted.values())
 
+    def holders(self) -> dict[str, Resource]:
+        """What is declared so far, by id."""
+        taken = chain.from_iterable(one.given.resources for one in self.accepted.values())
+        return {one.id: one for one in (*taken, *self._declared.values())}
+
+    def findings(self, more: Iterable[Resource]) -> list[Finding]:
+        """What is wrong with all that is accepted and these after it, and what may be."""
+        return list(self._findings((*self.resources(), *more)))
+
+    def note_warnings(self, more: Iterable[Resource]) -> None:
+        """They are accepted, too."""
+        found = self.findings(more)
+        self.warnings = tuple(problem(one, fault) for one, fault in found if one.part)
+
     def _slots(self, parts: Iterable[Part], standby: Mapping[str, Part]) -> dict[str, int]:
         """The index of the first resource of each source in the effective config. It is the same
         for whichever part of it is taken, so that nothing else changes its place."""
@@ -104,10 +118,10 @@ class Merger:
             try:
                 read = contribution.read(part, first[part.source])
             except Exception as error:  # one part must never keep all others from being merged
-                reasons[part.source] = _shown([_fault(error)])
+                reasons[part.source] = shown([_fault(error)])
                 continue
             if read.problems:
-                reasons[part.source] = _shown(map(str, read.problems))
+                reasons[part.source] = shown(map(str, read.problems))
             else:
                 found[part.source] = read
         return found
@@ -146,7 +160,7 @@ class Merger:
         except Exception as error:  # as above
             found = [_fault(error)]
         if found:
-            reasons[source] = _shown(found)
+            reasons[source] = shown(found)
             return False
         self.accepted[source] = taken
         reasons.pop(source, None)
@@ -170,7 +184,7 @@ class Merger:
             return f"a {target.kind} cannot be masked"
         if str(target) not in self._declared:
             return "the startup file declares no such resource"
-        if not allowed(self._policies, source, directive):
+        if not allowed(self.policies, source, directive):
             return f"no DynamicOverridePolicy allows {source} to {directive.op} it"
         return ""
 
@@ -180,11 +194,11 @@ class Merger:
         policy = self.admitted[source]
         yield from source_policy.refusals(policy, given.part, given.resources, others)
         called = source_policy.Links.of((*others, *given.resources)).called
-        yield from settings_not_allowed(self._policies, source, given.resources, called)
+        yield from settings_not_allowed(self.policies, source, given.resources, called)
         if any(registry.kind(one.kind).link is not None for one in given.resources):
-            yield from self._led_astray(given)
+            yield from self.led_astray(given)
 
-    def _led_astray(self, given: Contribution) -> Iterator[str]:
+    def led_astray(self, given: Contribution) -> Iterator[str]:
         """What a part in force may not declare any more once this one says which link a name
         stands for."""
         for source, taken in self.accepted.items():
@@ -195,7 +209,7 @@ class Merger:
             called = source_policy.Links.of((*others, *mine.resources)).called
             for reason in (
                 *source_policy.refusals(self.admitted[source], mine.part, mine.resources, others),
-                *settings_not_allowed(self._policies, source, mine.resources, called),
+                *settings_not_allowed(self.policies, source, mine.resources, called),
             ):
                 yield f"with it {source} would be led to another link: {reason}"
 
@@ -234,20 +248,22 @@ class Merger:
 
     def _check(self, accepted: Iterable[Taken]) -> tuple[list[Problem], tuple[Problem, ...]]:
         """What is wrong with all of it together, and what of the parts may be."""
-        resources = self._resources(accepted)
+        problems: list[Problem] = []
+        warnings: list[Problem] = []
+        for resource, fault in self._findings(self._resources(accepted)):
+            if not fault.warning:
+                problems.append(problem(resource, fault))
+            elif resource.part:
+                warnings.append(problem(resource, fault))
+        return problems, tuple(warnings)
+
+    def _findings(self, resources: Sequence[Resource]) -> Iterator[Finding]:
         names: dict[str, set[str]] = defaultdict(set)
         for one in resources:
             names[one.kind].add(one.name)
-        problems: list[Problem] = []
-        warnings: list[Problem] = []
         # Not the very lines of routes that clash: to find them in a long list takes half a second,
         # and a bad part would cost that whenever its source says it again.
-        for resource, fault in cross_checks.check(resources, names, lambda _resource, _wanted: {}):
-            if not fault.warning:
-                problems.append(_problem(resource, fault))
-            elif resource.part:
-                warnings.append(_problem(resource, fault))
-        return problems, tuple(warnings)
+        return cross_checks.check(resources, names, lambda _resource, _wanted: {})
 
 
 def unnamed(source: str) -> str:
@@ -260,7 +276,7 @@ def unnamed(source: str) -> str:
     )
 
 
-def _shown(reasons: Iterable[str]) -> Reasons:
+def shown(reasons: Iterable[str]) -> Reasons:
     found = [one if len(one) <= _REASON_MAX else f"{one[:_REASON_MAX]}…" for one in reasons]
     more = len(found) - _REASONS_SHOWN
     return (*found[:_REASONS_SHOWN], f"and {more} more") if more > 0 else tuple(found)
@@ -270,7 +286,7 @@ def _fault(error: Exception) -> str:
     return f"a fault in Holdfast itself: {error!r}"
 
 
-def _problem(resource: Resource, fault: Fault) -> Problem:
+def problem(resource: Resource, fault: Fault) -> Problem:
     if fault.at is not None:
         return Problem(str(fault.at), "", fault.message)
     return Problem(resource.place, dotted(("spec", *fault.location)), fault.message)

@@ -32,16 +32,21 @@ def refusals(
     """Every reason why a part is not allowed. policy: of its source. given: its resources. others:
     those of the startup file and of parts that are in force already."""
     resources = tuple(given)
-    judge = _Judge(policy, policy.spec.allow or _NOTHING, Links.of((*others, *resources)))
+    found = judge(policy, Links.of((*others, *resources)))
     if policy.spec.allow is None and policy.spec.source is None:
         for resource in resources:  # a plugin may declare every open kind then
-            yield from judge.links_cut_off(resource)
+            yield from found.links_cut_off(resource)
         return
     if outlasts(policy, part):
-        yield judge.lifetime(part)
-    yield from judge.count(resources)
+        yield found.lifetime(part)
+    yield from found.count_of_part(resources)
     for resource in resources:
-        yield from judge.resource(resource)
+        yield from found.refusals(resource)
+
+
+def judge(policy: Resource, links: Links) -> Judge:
+    """Of single resources of a source. links: of all that is declared."""
+    return Judge(policy, policy.spec.allow or _NOTHING, links)
 
 
 def outlasts(policy: Resource, part: Part) -> bool:
@@ -91,7 +96,7 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judge:
+class Judge:
     policy: Resource
     allow: Allowance
     links: Links
@@ -108,13 +113,20 @@ class _Judge:
         said = f"{part.ref}: expiresAt: is missing, or more than {longest} after observedAt"
         return f"{said}, which is the most that {self._who} may say by {self.policy}"
 
-    def count(self, resources: tuple[Resource, ...]) -> Iterator[str]:
+    def count(self, others: int, one: Resource) -> Iterator[str]:
+        """One more, besides so many others of its source."""
+        found = others + registry.kind(one.kind).size(one)
+        if found > self.allow.max_resources:
+            told = f"{one.place}: {one.id}: would be resource {found}"
+            yield f"{told}, more than {self._may('maxResources', str(found))}"
+
+    def count_of_part(self, resources: tuple[Resource, ...]) -> Iterator[str]:
         found = sum(registry.kind(one.kind).size(one) for one in resources)
         if found > self.allow.max_resources:
             told = f"{resources[0].part}: resources: are {found}"
             yield f"{told}, more than {self._may('maxResources', str(found))}"
 
-    def resource(self, one: Resource) -> Iterator[str]:
+    def refusals(self, one: Resource) -> Iterator[str]:
         if one.kind not in self.allow.kinds:
             yield self._refusal(one, "kind", one.kind, "kinds", one.kind)
         if not any(matches(pattern, one.name) for pattern in self.allow.names):

@@ -335,7 +335,7 @@ def _documents(effective: Effective) -> list[Raw]:
     data = parse(effective.startup.files[0]).data
     found = [*data["spec"]["resources"]]
     for part in effective.active:
-        found += part.resources
+        found += effective.documents(part)
     return found
 
 
