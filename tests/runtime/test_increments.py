@@ -115,7 +115,7 @@ def test_each_by_itself(door: Door) -> None:
         (route("a", "10.7.0.0/16"), "declared already"),
         (route("other", "10.1.0.0/16", gateway="192.0.2.3"), "declared differently"),
         (route("a\x1b", "10.7.0.0/16"), "cannot be taken"),
-        (route("s", "10.7.0.0/16", **{"privateKey": "x"}), "secret"),
+        (route("s", "10.7.0.0/16", privateKey="x"), "secret"),
     ],
 )
 def test_what_would_not_be_in_force_is_not_stored(

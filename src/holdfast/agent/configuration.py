@@ -5,18 +5,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.config.part import RECORD
-from holdfast.dataclass import dataclass, field
-from holdfast.errors import ConfigError, Refused
+from holdfast.dataclass import dataclass, field, replace
+from holdfast.errors import ConfigError, HoldfastError, LedgerError, Refused
 from holdfast.paths import Paths
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.router import Router
 from holdfast.runtime import merge_events, sources
 from holdfast.runtime import startup as startups
 from holdfast.runtime.defaults import LEDGER_WAIT_S
+from holdfast.runtime.increments import (
+    Answer,
+    Batch,
+    Batches,
+    Merged,
+    Merging,
+    Register,
+    registers,
+)
 from holdfast.runtime.log import fault
 from holdfast.runtime.sources import Sources, Stored
 from holdfast.runtime.startup import Startup
@@ -24,6 +33,10 @@ from holdfast.runtime.unfinished_files import QUIET_BEFORE_DELETES_S, Youngest
 from holdfast.state import latches
 from holdfast.state.events import Event
 from holdfast.state.ledger import Ledger
+
+
+class Stale(Exception):  # noqa: N818 (no error)
+    """What sources handed in has to be read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,7 @@ class Configuration:
     _moved: set[str] = field(default_factory=set)  # parts whose coming or going is not settled
     _settled: Router | None = None  # the startup config that passes converged with last
     _applied: str = ""  # the digest of its files
+    _registers: tuple[Stored, dict[str, Register]] = (Stored((), {}), {})
 
     def __post_init__(self) -> None:
         self.startup = Startup(self.paths, self.file)
@@ -147,11 +161,56 @@ class Configuration:
             unloaded=tuple(sorted({part.source for part in stored.parts})),
         )
 
+    def declare(
+        self, ledger: Ledger, given: Sequence[Batch], merging: Merging | None = None
+    ) -> tuple[list[Answer | HoldfastError], tuple[Event, ...]]:
+        """Batches of increments: what becomes of each, in order, and the events of it. They are
+        stored together, and what is in force by them is what is read next."""
+        if self._effective is None or not self.sources.is_current(ledger):
+            raise Stale
+        before, stored, now = self._effective, self.sources.read(), self.clock()
+        known, self._registers = self._registers, (Stored((), {}), {})
+        found = known[1] if known[0] is stored else registers(stored, ledger.declaring())
+        batches = Batches(
+            ledger,
+            before.startup,
+            now,
+            Merged(before, stored),
+            found,
+            ledger.last_number(),
+            merging,
+        )
+        answers: list[Answer | HoldfastError] = []
+        for one in given:
+            try:
+                answers.append(batches.take(one))
+            except LedgerError:
+                raise
+            except HoldfastError as error:
+                answers.append(error)
+        batches.write()
+        effective, stored = batches.merged.effective, batches.merged.stored
+        events: tuple[Event, ...] = ()
+        if effective is not before and not batches.amended:
+            stored = replace(stored, accepted=sources.accept(ledger, effective))
+            events = tuple(merge_events.record(ledger, effective))
+        self.sources.take(ledger, stored)
+        self._registers = stored, found
+        self._effective, self._stored, self._merged_at = effective, stored, now
+        if effective is not before:
+            self._moved |= {f"{RECORD}{one.source}" for one in given}
+        return answers, events
+
     def last_good(self) -> Effective | None:
         """What was in force before the file that was read last, by the ledger, with the parts of
         today. None: there is no such thing."""
         _, startup, _ = self.startup.last_good()
         return self.sources.read().merge(startup, self.clock()) if startup is not None else None
+
+    @property
+    def effective(self) -> Effective | None:
+        """As of the last read, and of what was declared since."""
+        return self._effective
 
     def settled(self) -> None:
         """A pass converged, with nothing left for want of a source."""

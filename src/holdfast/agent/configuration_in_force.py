@@ -9,7 +9,8 @@ from holdfast.agent.accepted_configuration import AcceptedConfiguration
 from holdfast.agent.configuration import Configuration, Read
 from holdfast.agent.file_reload import FileReload
 from holdfast.agent.pass_thread import PassThread
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass, field, replace
+from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.router import Router
 
 
@@ -28,6 +29,12 @@ class ConfigurationInForce:
     def __post_init__(self) -> None:
         last_good = self.configuration.last_good
         self.accepted = AcceptedConfiguration(lambda: self.thread.work(last_good))
+
+    def take(self, effective: Effective | None) -> None:
+        """What sources declare by increments changed."""
+        if effective is not None and effective is not self.read.effective:
+            self.read = replace(self.read, effective=effective)
+            self.router = effective.router
 
     async def load(self, *, asked: bool) -> Read:
         """An invalid file leaves the last good one in force. Parts of other sources come and go

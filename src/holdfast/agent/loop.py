@@ -15,6 +15,7 @@ from holdfast.agent.configuration_in_force import ConfigurationInForce
 from holdfast.agent.contributors import Contributors
 from holdfast.agent.daemon_status import DaemonStatus
 from holdfast.agent.deadline_task import DeadlineTask
+from holdfast.agent.declare_requests import DeclareRequest
 from holdfast.agent.fact_tracker import FactTracker
 from holdfast.agent.file_reload import FileReload
 from holdfast.agent.instance_lock import InstanceLock
@@ -169,6 +170,9 @@ class Agent:
 
     def ask(self, question: PassRequest) -> None:
         self._rounds.ask(question)
+
+    def declare(self, request: DeclareRequest) -> None:
+        self._rounds.declare(request)
 
     def tell_beside(self, what: str, trouble: str) -> None:
         """A pass publishes it."""

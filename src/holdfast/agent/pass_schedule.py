@@ -57,6 +57,11 @@ class PassSchedule:
         self._of_others.add(cause)
         self.tell(cause, max(DEBOUNCE_S, self._wait()))
 
+    def tell_of_increments(self) -> None:
+        """They come at once, with whatever was heard by then."""
+        self._partial_due = min(self._partial_due, _now())
+        self._told.set()
+
     def hear(self, hint: Hint) -> None:
         """Of a fact or an artifact."""
         if hint.kind == FACT:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 from holdfast.agent import log_lines
 from holdfast.agent.background_tasks import BackgroundTasks
+from holdfast.agent.configuration import Stale
 from holdfast.agent.configuration_in_force import ConfigurationInForce
 from holdfast.agent.daemon_status import DaemonStatus
 from holdfast.agent.pass_schedule import Reason
@@ -17,11 +18,14 @@ from holdfast.agent.reconciler import Done, Reconciler
 from holdfast.agent.status_publisher import StatusPublisher
 from holdfast.agent.watch_manager import WatchManager
 from holdfast.dataclass import dataclass, field
+from holdfast.errors import HoldfastError
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.facts import Facts
 from holdfast.resources.router import Router
+from holdfast.runtime.increments import Answer, Batch
 from holdfast.runtime.log import Level, Line
 from holdfast.runtime.operators import Lockouts
+from holdfast.state.events import Event
 from holdfast.state.faults import UnusableError
 
 
@@ -37,6 +41,30 @@ class Passes:
     timer: PassTimer
     publisher: StatusPublisher
     lockouts: Lockouts = field(default_factory=Lockouts)
+
+    async def declare(self, given: Sequence[Batch]) -> tuple[list[Answer | HoldfastError], bool]:
+        """Stores batches of increments; answers what became of each, and whether a full pass is to
+        follow."""
+        in_force = self.in_force
+        before = in_force.read.effective
+        answers, events = await self.thread.work(self._declare, given)
+        self.background.tell(in_force.router, events)
+        in_force.take(in_force.configuration.effective)
+        return answers, in_force.read.effective is not before
+
+    def _declare(
+        self, given: Sequence[Batch]
+    ) -> tuple[list[Answer | HoldfastError], tuple[Event, ...]]:
+        """In the thread of passes."""
+        configuration = self.in_force.configuration
+        with self.reconciler.locked() as ledger:
+            try:
+                return configuration.declare(ledger, given)
+            except Stale:
+                pass
+        configuration.read(again=False)
+        with self.reconciler.locked() as ledger:
+            return configuration.declare(ledger, given)
 
     async def partial(self, reason: Reason) -> bool:
         """Over what was touched; False where that will not do."""

@@ -110,7 +110,7 @@ class Reconciler:
         once something was changed."""
         if router is not self._router:
             self.patience.backoff.clear()
-        with self._locked() as ledger:
+        with self.locked() as ledger:
             self._in_force.check(ledger, router)
             standing = self._look(router, ledger)
             work = self._pass(router, desired, self._open(router, standing), ledger)
@@ -158,7 +158,7 @@ class Reconciler:
         router = router or self._router
         if router is None or context is None or gathered.lost:
             return None
-        with self._locked() as ledger:
+        with self.locked() as ledger:
             self._in_force.check(ledger, router)
             if self._newest(ledger) != self._generation:
                 return None  # another command applied something since
@@ -253,7 +253,8 @@ class Reconciler:
             self._ledger.close()
             self._ledger = None
 
-    def _locked(self) -> AbstractContextManager[Ledger]:
+    def locked(self) -> AbstractContextManager[Ledger]:
+        """The ledger, alone."""
         if self._ledger is None:
             self._ledger = KeptLedger(self.paths, _COMMAND)
         return self._ledger.locked(LEDGER_WAIT_S)
@@ -362,7 +363,7 @@ class Reconciler:
 
     def write_back(self) -> bool:
         """Whether the ledger is kept for good, as it may be again by now."""
-        with self._locked() as ledger:
+        with self.locked() as ledger:
             return not ledger.trouble
 
     def go_on_without_ledger(self, why: UnusableError) -> bool:

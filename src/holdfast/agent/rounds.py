@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from holdfast.agent.accepted_configuration import Refusal
 from holdfast.agent.configuration_in_force import ConfigurationInForce
+from holdfast.agent.declare_requests import DeclareRequest, DeclareRequests
 from holdfast.agent.full_pass import FullPass
 from holdfast.agent.ledger_outage import despite_ledger
 from holdfast.agent.pass_schedule import Reason
@@ -14,11 +15,12 @@ from holdfast.agent.passes import Passes
 from holdfast.agent.reconciler import Done
 from holdfast.agent.services.pass_requests import PassRequest, PassRequests, WaitingRequest
 from holdfast.agent.status_publisher import StatusPublisher
-from holdfast.dataclass import dataclass, field
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.router import Router
 from holdfast.runtime.confirm.trial import OtherInForce
 from holdfast.runtime.log import Level, Line, fault
+from holdfast.state.faults import UnusableError
 
 # What a command opened or ended a moment ago is looked at anew.
 _NEWS_S = 0.1
@@ -37,10 +39,16 @@ class Rounds:
     timer: PassTimer = field(init=False)
     publisher: StatusPublisher = field(init=False)
     waiting: WaitingRequest = field(default_factory=WaitingRequest)
+    declares: DeclareRequests = field(default_factory=DeclareRequests)
 
     def __post_init__(self) -> None:
         self.in_force, self.timer = self.passes.in_force, self.passes.timer
         self.publisher = self.passes.publisher
+
+    def declare(self, request: DeclareRequest) -> None:
+        """In the next round, with whatever else is declared by then."""
+        self.declares.add(request)
+        self.timer.schedule.tell_of_increments()
 
     def ask(self, request: PassRequest) -> None:
         """For a pass as soon as may be, by what the file says then."""
@@ -54,6 +62,9 @@ class Rounds:
         """Whatever goes wrong in it, there will be another one."""
         requests, go_on = PassRequests(), self.passes.go_on_without_ledger
         try:
+            declared = self.declares and self.in_force.read.effective is not None
+            if declared and await despite_ledger(self._declare, go_on):
+                reason = replace(reason, causes=("increments",), full=True)
             partial = not reason.full and not self.in_force.reload.due
             if partial and await despite_ledger(lambda: self.passes.partial(reason), go_on):
                 return
@@ -64,13 +75,33 @@ class Rounds:
             self._look_anew(reason, requests, news)
         except HoldfastError as error:
             requests.fail(error)
+            self.declares.failed(error)
             self.timer.failed(again=not isinstance(error, Refused))
             trouble = f"the pass was not carried out: {error}"
             self.publisher.publish_trouble(Line(trouble, Level.ERROR))
         except Exception as error:
             requests.fail(error)
+            self.declares.failed(error)
             self.timer.failed(again=True)
             self.publisher.publish_trouble(fault("the pass failed", error))
+
+    async def _declare(self) -> bool:
+        """Whether a full pass is to follow."""
+        requests = self.declares.take()
+        try:
+            answers, full = await self.passes.declare([one.batch for one in requests])
+        except UnusableError:
+            self.declares.put_back(requests)
+            raise
+        except BaseException as error:
+            for request in requests:
+                request.fail(error if isinstance(error, HoldfastError) else Refused(str(error)))
+            raise
+        self.declares.stored(requests, answers)
+        left = self.publisher.status.plan
+        if not full and left is not None:
+            self.declares.passed(left)
+        return full or left is None
 
     def _look_anew(self, reason: Reason, requests: PassRequests, news: OtherInForce) -> None:
         requests.fail(Refused(str(news)))
@@ -110,6 +141,10 @@ class Rounds:
             requests.fail(read.error)  # what they asked for is what the file says now
         elif done is not None:
             requests.settle(done)
+        if done is not None:
+            self.declares.passed(done.report.after, done.report.failures)
+        else:
+            self.declares.failed(Refused("it is stored, and what is declared was refused"))
 
     async def _load(self, requests: PassRequests) -> PassRequests:
         """Answers who is to be answered by this pass: who asks for a file that is still being read

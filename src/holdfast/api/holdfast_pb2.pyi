@@ -1208,14 +1208,133 @@ class PutPartRequest(_message.Message):
 Global___PutPartRequest: _TypeAlias = PutPartRequest  # noqa: Y015
 
 @_typing.final
+class DeclareRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    PUT_FIELD_NUMBER: _builtins.int
+    WITHDRAW_FIELD_NUMBER: _builtins.int
+    EACH_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    BEGIN_SYNC_FIELD_NUMBER: _builtins.int
+    COMPLETE_SYNC_FIELD_NUMBER: _builtins.int
+    WAIT_SECONDS_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """Owner/ci"""
+    each: _builtins.bool
+    """What is refused does not keep out the others."""
+    dry_run: _builtins.bool
+    """Say what would be refused, and store nothing."""
+    begin_sync: _builtins.bool
+    """A sync begins: what is not put again until it is complete is withdrawn then."""
+    complete_sync: _builtins.bool
+    """The sync is complete. Both together: what is put is all that the source declares."""
+    wait_seconds: _builtins.float
+    """Answer when what was put is in the kernel, or so many seconds have passed; 0: when it is stored."""
+    @_builtins.property
+    def put(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Resources, as JSON: apiVersion, kind, metadata, spec. One that is declared is replaced; one
+        that is declared so already changes nothing.
+        """
+
+    @_builtins.property
+    def withdraw(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """`IPv4Route/office`"""
+
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        put: _abc.Iterable[_builtins.bytes] | None = ...,
+        withdraw: _abc.Iterable[_builtins.str] | None = ...,
+        each: _builtins.bool = ...,
+        dry_run: _builtins.bool = ...,
+        begin_sync: _builtins.bool = ...,
+        complete_sync: _builtins.bool = ...,
+        wait_seconds: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin_sync", b"begin_sync", "complete_sync", b"complete_sync", "dry_run", b"dry_run", "each", b"each", "put", b"put", "source", b"source", "wait_seconds", b"wait_seconds", "withdraw", b"withdraw"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeclareRequest: _TypeAlias = DeclareRequest  # noqa: Y015
+
+@_typing.final
+class DeclareReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_FIELD_NUMBER: _builtins.int
+    RESOURCES_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """Of what the source declares now; it rises with what changes."""
+    @_builtins.property
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeclaredResource]: ...
+    def __init__(
+        self,
+        *,
+        generation: _builtins.int = ...,
+        resources: _abc.Iterable[Global___DeclaredResource] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "resources", b"resources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeclareReply: _TypeAlias = DeclareReply  # noqa: Y015
+
+@_typing.final
+class DeclaredResource(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    REASONS_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """`IPv4Route/office`; `resources[3]` where it has no name."""
+    state: _builtins.str
+    """declared, unchanged, withdrawn, not-declared, refused"""
+    outcome: _builtins.str
+    """With `wait_seconds`: converged, pending or failed. Empty where nobody waited."""
+    reason: _builtins.str
+    """Of the outcome."""
+    @_builtins.property
+    def reasons(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Why it is refused, or not in force."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        state: _builtins.str = ...,
+        reasons: _abc.Iterable[_builtins.str] | None = ...,
+        outcome: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "outcome", b"outcome", "reason", b"reason", "reasons", b"reasons", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeclaredResource: _TypeAlias = DeclaredResource  # noqa: Y015
+
+@_typing.final
 class PutPartReply(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REF_FIELD_NUMBER: _builtins.int
     REJECTED_FIELD_NUMBER: _builtins.int
     IGNORED_FIELD_NUMBER: _builtins.int
+    REPLACED_FIELD_NUMBER: _builtins.int
     ref: _builtins.str
     """Owner/ci#12"""
+    replaced: _builtins.int
+    """So many resources that its source declared by increments are gone with it."""
     @_builtins.property
     def rejected(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Why it is stored and yet not in force; none: it is."""
@@ -1230,10 +1349,11 @@ class PutPartReply(_message.Message):
         ref: _builtins.str = ...,
         rejected: _abc.Iterable[_builtins.str] | None = ...,
         ignored: _abc.Iterable[_builtins.str] | None = ...,
+        replaced: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ignored", b"ignored", "ref", b"ref", "rejected", b"rejected"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ignored", b"ignored", "ref", b"ref", "rejected", b"rejected", "replaced", b"replaced"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

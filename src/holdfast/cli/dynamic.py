@@ -18,6 +18,7 @@ from holdfast.paths import Paths
 if TYPE_CHECKING:
     from holdfast.config.part import Part
     from holdfast.render.dynamic import Parts
+    from holdfast.resources.router import Router
 
 
 @click.group()
@@ -153,7 +154,7 @@ def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
         if found is not None:
             return _tell_put(*_put_through(found, given))
     with hold(paths, "holdfast dynamic put", wait) as ledger:
-        sources.put(ledger, given)
+        _tell_replaced(sources.put(ledger, given))
         try:
             effective = _parts(paths, file).effective
         except ConfigError:
@@ -173,7 +174,13 @@ def _put_through(found: daemon.Daemon, part: Part) -> tuple[str, Sequence[str], 
 
     request = pb.PutPartRequest(document=json.dumps(part_document(part)).encode())
     reply = found.client.ask("Dynamic.Put", request, pb.PutPartReply, daemon.CHANGE_S)
+    _tell_replaced(reply.replaced)
     return reply.ref, list(reply.rejected), list(reply.ignored)
+
+
+def _tell_replaced(count: int) -> None:
+    if count:
+        say([f"it takes the place of {count} resources declared one by one"], sys.stderr)
 
 
 def _tell_put(ref: str, rejected: Sequence[str], ignored: Sequence[str]) -> int:
@@ -189,14 +196,83 @@ def _tell_put(ref: str, rejected: Sequence[str], ignored: Sequence[str]) -> int:
 
 @command.command()
 @click.argument("source")
+@click.option(
+    "-f",
+    "--resources",
+    "document",
+    required=True,
+    type=arguments.File(),
+    help="YAML or JSON: one resource, a list of them, or several documents.",
+)
+@arguments.file
+@arguments.wait
+@click.option("--each", is_flag=True, help="Store what is not refused, though some of it is.")
+@click.option("--all", "every", is_flag=True, help="Withdraw what is not in the file.")
+@click.option("--dry-run", is_flag=True, help="Say what would be refused, and store nothing.")
+@click.option(
+    "--until-seen",
+    type=float,
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so long for the daemon to see it in the kernel.",
+)
+@click.pass_obj
+def declare(
+    paths: Paths,
+    /,
+    source: str,
+    document: Path,
+    file: Path | None,
+    wait: float,
+    every: bool,
+    until_seen: float,
+    **flags: bool,
+) -> int:
+    """Put single resources of a source in force, beside what it declared before: SOURCE is
+    Owner/ci.
+
+    All of the file is stored or nothing of it. A resource that is declared already is replaced.
+    """
+    from holdfast.cli import increments
+    from holdfast.runtime.increments import Batch
+
+    batch = Batch(
+        source,
+        increments.read(document),
+        each=flags["each"],
+        begin=every,
+        complete=every,
+        dry_run=flags["dry_run"],
+    )
+    return increments.carry_out(paths, lambda: _startup(paths, file), batch, wait, until_seen)
+
+
+@command.command()
+@click.argument("source")
+@click.argument("resources", nargs=-1, metavar="[RESOURCE]...")
+@arguments.file
 @arguments.wait
 @click.pass_obj
-def withdraw(paths: Paths, source: str, wait: float) -> None:
+def withdraw(
+    paths: Paths, source: str, resources: tuple[str, ...], file: Path | None, wait: float
+) -> int:
     """End what a source contributes: what it added goes, what it masked comes back. What was
     refused of it is forgotten. SOURCE is Owner/ci, or the name that its part was handed in under.
+    RESOURCE, as IPv4Route/office: only this one of those that it declared one by one.
 
     A plugin may hand in another part when it runs again, as long as it is declared.
     """
+    if resources:
+        from holdfast.cli import increments
+        from holdfast.runtime.increments import Batch
+
+        batch = Batch(source, withdraw=tuple(map(increments.named, resources)))
+        return increments.carry_out(paths, lambda: _startup(paths, file), batch, wait, 0.0)
+    _withdraw_all(paths, source, wait)
+    return Exit.OK
+
+
+def _withdraw_all(paths: Paths, source: str, wait: float) -> None:
     from holdfast.cli.hold import hold
     from holdfast.resources.dynamic.source_name import plugin_of
     from holdfast.runtime import sources
@@ -230,8 +306,18 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
 
     from holdfast.render import dynamic
     from holdfast.runtime import sources
-    from holdfast.runtime.startup import Startup
     from holdfast.state.ledger import Ledger
+
+    router = _startup(paths, file)
+    with Ledger.read(paths) as ledger:
+        stored = sources.stored(ledger, every=True)
+        refused, called = sources.refusals(ledger), sources.called(ledger)
+    return dynamic.parts(stored.merge(router, time.time()), stored.parts, refused, called)
+
+
+def _startup(paths: Paths, file: Path | None) -> Router:
+    """The startup file that parts are merged with, or what was good last."""
+    from holdfast.runtime.startup import Startup
 
     loaded = Startup(paths, _startup_file(paths, file), writes=False).read(asked=True)
     if loaded.router is None:
@@ -241,10 +327,7 @@ def _parts(paths: Paths, file: Path | None) -> Parts:
         problems = loaded.error.problems if isinstance(loaded.error, ConfigError) else ()
         lines = (*map(str, problems), loaded.trouble)
         say((f"{style('warning:', 'yellow')} {line}" for line in lines), sys.stderr)
-    with Ledger.read(paths) as ledger:
-        stored = sources.stored(ledger, every=True)
-        refused, called = sources.refusals(ledger), sources.called(ledger)
-    return dynamic.parts(stored.merge(loaded.router, time.time()), stored.parts, refused, called)
+    return loaded.router
 
 
 def _startup_file(paths: Paths, file: Path | None) -> Path:

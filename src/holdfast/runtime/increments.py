@@ -82,6 +82,9 @@ class Merging(Protocol):
     ) -> Effective | None:
         """Without merging everything; None where only that can tell."""
 
+    def take(self, effective: Effective) -> None:
+        """One that it made is in force from here on."""
+
 
 @dataclass(slots=True)
 class Register:
@@ -161,7 +164,9 @@ class Batches:
     merged: Merged
     registers: dict[str, Register]
     last: int  # the highest number given out
-    merging: Merging | None = None
+    merging: Merging | None = None  # None: everything is merged
+    amended: bool = True  # nothing had to be merged as a whole
+    _proposed: Effective | None = None  # made by `merging`
     _writes: list[Write] = field(default_factory=list)
 
     def take(self, batch: Batch) -> Answer:
@@ -255,7 +260,9 @@ class Batches:
         if self.merging is not None:
             done = self.merging.amended(self.merged, part, prepared.amendment, prepared.given)
             if done is not None:
+                self._proposed = done
                 return done
+        self._proposed = None
         stored = self.merged.stored.with_part(part)
         return stored.merge(self.startup, self.now, self.merged.effective)
 
@@ -361,6 +368,12 @@ class Batches:
         register.part = replace(register.part, observed=self.now)
         stored = self.merged.stored.with_part(register.part)
         self.merged = Merged(effective or self.merged.effective, stored)
+        if effective is None:
+            return
+        if self.merging is not None and effective is self._proposed:
+            self.merging.take(effective)
+        else:
+            self.amended, self.merging = False, None  # it goes by what was before
 
 
 def _refuse_together(outcomes: dict[str, Outcome]) -> None:

@@ -260,6 +260,14 @@ class Sources:
                 self._stored, self._index = stored(ledger), index
         return self._stored
 
+    def is_current(self, ledger: Ledger) -> bool:
+        """Whether nobody else handed anything in since it was read."""
+        return self._index is not None and ledger.part_index() == self._index
+
+    def take(self, ledger: Ledger, stored: Stored) -> None:
+        """What was just written, by the daemon itself."""
+        self._stored, self._index = stored, ledger.part_index()
+
     def accept(self, ledger: Ledger, merged: Effective) -> Stored:
         """What was merged, with what is in force noted."""
         self._stored = replace(self._stored, accepted=accept(ledger, merged))

@@ -132,7 +132,10 @@ def about(database: Database) -> list[Declaring]:
 
 def index(database: Database) -> tuple[tuple[str, int, float | None], ...]:
     """Source, generation and last call of each that declares something."""
-    found = database.query("SELECT DISTINCT source FROM declared")
+    found = database.query(
+        "SELECT source FROM declaring WHERE EXISTS"
+        " (SELECT 1 FROM declared WHERE declared.source=declaring.source)"
+    )
     live = {source for (source,) in found}
     return tuple(
         (one.source, one.generation, one.observed) for one in about(database) if one.source in live

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from holdfast.agent.contributors import Contributors
 from holdfast.agent.daemon_status import DaemonStatus
+from holdfast.agent.declare_requests import DeclareRequest
 from holdfast.agent.services.pass_requests import PassRequest
 from holdfast.agent.web.console import Console
 from holdfast.api import holdfast_pb2 as pb
@@ -43,6 +44,9 @@ class Loop(Protocol):
     def console(self) -> Console | None: ...
     def ask(self, question: PassRequest) -> None:
         """For a pass as soon as may be; its outcome is the answer."""
+
+    def declare(self, request: DeclareRequest) -> None:
+        """A batch of increments."""
 
     def wake(self, cause: str) -> None:
         """There is a reason for a pass."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 
+from holdfast.agent.declare_requests import Declared, DeclareRequest, Seen
 from holdfast.agent.services.backend import Backend
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.config.part import Id, Raw
 from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError, Refused
 from holdfast.render import dynamic, effective_config
@@ -14,8 +17,12 @@ from holdfast.render.dynamic import Parts
 from holdfast.resources.dynamic.dynamic_config_part import part_of
 from holdfast.resources.dynamic.source_name import plugin_of
 from holdfast.runtime import sources
+from holdfast.runtime.increments import Answer, Batch
 from holdfast.runtime.plugins.protocol import Nonsense, parse_json
 from holdfast.state.ledger import Ledger
+
+# Who waits longer asks again: what was declared stays declared.
+_LONGEST_WAIT_S = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +78,45 @@ class Dynamic:
                     " such as Owner/ci"
                 )
             with self.backend.ledger("holdfast dynamic put") as ledger:
-                sources.put(ledger, part)
+                replaced = sources.put(ledger, part)
             try:
                 effective = self._parts().effective
             except Refused as error:  # it is stored all the same
-                return pb.PutPartReply(ref=part.ref, rejected=(str(error),))
+                return pb.PutPartReply(ref=part.ref, rejected=(str(error),), replaced=replaced)
             reasons = [one.told for one in effective.rejected if one.part.ref == part.ref]
             ignored = [str(one) for one in effective.ignored if one.part.ref == part.ref]
             return pb.PutPartReply(
-                ref=part.ref, rejected=reasons[0] if reasons else (), ignored=ignored
+                ref=part.ref,
+                rejected=reasons[0] if reasons else (),
+                ignored=ignored,
+                replaced=replaced,
             )
 
         reply = await self.backend.in_thread(work)
         self.backend.loop.wake(f"the part {reply.ref}")
         return reply
+
+    async def declare(self, request: pb.DeclareRequest) -> pb.DeclareReply:
+        wait = min(max(request.wait_seconds, 0.0), _LONGEST_WAIT_S)
+        told: asyncio.Future[Declared] = asyncio.get_running_loop().create_future()
+        batch = Batch(
+            request.source,
+            tuple(_resource(one) for one in request.put),
+            tuple(_id(one) for one in request.withdraw),
+            request.each,
+            request.begin_sync,
+            request.complete_sync,
+            request.dry_run,
+        )
+        stored: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.backend.loop.declare(DeclareRequest(batch, wait > 0, told, stored))
+        answer = await stored
+        try:
+            async with asyncio.timeout(wait or None):
+                return _declared(await told)
+        except TimeoutError:
+            seen = (Seen.PENDING, f"no pass has seen it after {wait:g} s")
+            return _declared(Declared(answer, {one.id: seen for one in answer.outcomes}))
 
     async def withdraw(self, request: pb.WithdrawPartRequest) -> pb.WithdrawPartReply:
         def work() -> pb.WithdrawPartReply:
@@ -101,6 +133,35 @@ class Dynamic:
             stored = sources.stored(ledger, every=True)
             refused, called = sources.refusals(ledger), sources.called(ledger)
         return dynamic.parts(stored.merge(startup, time.time()), stored.parts, refused, called)
+
+
+def _resource(document: bytes) -> Raw:
+    try:
+        found = parse_json(document, "a resource")
+    except Nonsense as error:
+        raise HoldfastError(str(error)) from None
+    if not isinstance(found, dict):
+        raise HoldfastError("a resource is no JSON object: apiVersion, kind, metadata, spec")
+    return found
+
+
+def _id(text: str) -> Id:
+    kind, slash, name = text.partition("/")
+    if not slash or not kind or not name:
+        raise HoldfastError(f"{text!r} names no resource as IPv4Route/office does")
+    return kind, name
+
+
+def _declared(told: Declared) -> pb.DeclareReply:
+    found = []
+    for one in told.answer.outcomes:
+        seen, reason = told.seen.get(one.id, ("", ""))
+        found.append(
+            pb.DeclaredResource(
+                id=one.id, state=one.state, reasons=one.reasons, outcome=seen, reason=reason
+            )
+        )
+    return pb.DeclareReply(generation=told.answer.generation, resources=found)
 
 
 def _json(text: bytes) -> object:
