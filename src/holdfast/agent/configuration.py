@@ -212,6 +212,13 @@ class Configuration:
         """As of the last read, and of what was declared since."""
         return self._effective
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the startup file is the one that passes converged with: what goes now, goes
+        because of what other sources say."""
+        known = self._effective
+        return known is not None and known.startup is self._settled
+
     def settled(self) -> None:
         """A pass converged, with nothing left for want of a source."""
         self._moved.clear()

@@ -100,6 +100,21 @@ class FactTracker:
         self._known = about, read
         return fresh, self._compile(router, fresh, in_force)
 
+    def compiled(self, router: Router) -> tuple[Facts, Desired] | None:
+        """What was made of it last."""
+        known = self._compiled
+        return known[1:] if known is not None and known[0] is router else None
+
+    def amend(self, router: Router, desired: Desired) -> None:
+        """It differs from the one before by what was declared in increments, which no fact is
+        asked for; so it need not be compiled."""
+        if self._compiled is None or self._asked is None:
+            return
+        if self._checked is self._compiled[0]:
+            self._checked = router
+        self._compiled = router, self._compiled[1], desired
+        self._asked = router, self._asked[1]
+
     def want(self, *routers: Router | None) -> None:
         """The names that they refer to."""
         found = (lookups(router) for router in routers if router is not None)

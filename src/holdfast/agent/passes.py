@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from holdfast.agent import log_lines
+from holdfast.agent.amender import Amender
+from holdfast.agent.approval import Approval
 from holdfast.agent.background_tasks import BackgroundTasks
 from holdfast.agent.configuration import Stale
 from holdfast.agent.configuration_in_force import ConfigurationInForce
@@ -15,10 +17,11 @@ from holdfast.agent.pass_schedule import Reason
 from holdfast.agent.pass_thread import PassThread
 from holdfast.agent.pass_timer import PassTimer
 from holdfast.agent.reconciler import Done, Reconciler
+from holdfast.agent.services.pass_requests import PassRequests
 from holdfast.agent.status_publisher import StatusPublisher
 from holdfast.agent.watch_manager import WatchManager
 from holdfast.dataclass import dataclass, field
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.resources.facts import Facts
 from holdfast.resources.router import Router
@@ -41,25 +44,77 @@ class Passes:
     timer: PassTimer
     publisher: StatusPublisher
     lockouts: Lockouts = field(default_factory=Lockouts)
+    _amender: Amender | None = None
 
     async def declare(self, given: Sequence[Batch]) -> tuple[list[Answer | HoldfastError], bool]:
         """Stores batches of increments; answers what became of each, and whether a full pass is to
         follow."""
-        in_force = self.in_force
-        before = in_force.read.effective
-        answers, events = await self.thread.work(self._declare, given)
+        in_force, started = self.in_force, time.monotonic()
+        before, amender = in_force.read.effective, await self.thread.work(self._amending)
+        answers, events = await self.thread.work(self._declare, given, amender)
         self.background.tell(in_force.router, events)
         in_force.take(in_force.configuration.effective)
-        return answers, in_force.read.effective is not before
+        effective = in_force.read.effective
+        if effective is before or effective is None:
+            return answers, False
+        if amender is None or amender.effective is not effective:
+            self._amender = None
+            return answers, True
+        done = await self.thread.work(self._amend, amender)
+        if done is None:
+            return answers, True
+        in_force.accepted.take(effective.router)
+        causes = [f"what {source} declares" for source in sorted({one.source for one in given})]
+        self.publish(effective.router, self.publisher.status.facts, done, causes, started)
+        return answers, done.untried
+
+    def _amending(self) -> Amender | None:
+        """In the thread of passes. None: nothing is in force yet that could be amended."""
+        effective, accepted = self.in_force.configuration.effective, self.in_force.accepted
+        if effective is None or accepted.router is not effective.router:
+            return None
+        known = self.background.facts.compiled(effective.router)
+        if known is None:
+            return None
+        facts, desired = known
+        amender = self._amender
+        if (
+            amender is None
+            or amender.effective is not effective
+            or amender.desired is not desired
+            or amender.facts != facts
+        ):
+            root = str(self.reconciler.paths.root).rstrip("/")
+            clock = self.in_force.configuration.clock
+            amender = self._amender = Amender(effective, desired, facts, root, clock)
+        return amender
+
+    def _amend(self, amender: Amender) -> Done | None:
+        """In the thread of passes."""
+        router, read = amender.effective.router, self.in_force.read
+        desired, declaration = amender.declared()
+        self.background.facts.amend(router, desired)
+        paths, requests = self.reconciler.paths, PassRequests()
+        approval = Approval(paths, router, amender.facts, read, requests, self.lockouts)
+        try:
+            return self.reconciler.amend(
+                router,
+                desired,
+                declaration,
+                guard=approval.objection,
+                allow_mass_delete=self.in_force.configuration.is_settled,
+            )
+        except Refused:
+            return None  # a full pass says so, and goes on with what was before
 
     def _declare(
-        self, given: Sequence[Batch]
+        self, given: Sequence[Batch], amender: Amender | None
     ) -> tuple[list[Answer | HoldfastError], tuple[Event, ...]]:
         """In the thread of passes."""
         configuration = self.in_force.configuration
         with self.reconciler.locked() as ledger:
             try:
-                return configuration.declare(ledger, given)
+                return configuration.declare(ledger, given, amender)
             except Stale:
                 pass
         configuration.read(again=False)

@@ -14,10 +14,11 @@ from contextlib import AbstractContextManager, suppress
 from holdfast.agent.drift import Before, Drift, fight_event
 from holdfast.agent.pending_hints import PendingHints
 from holdfast.agent.retry_policy import RetryPolicy
-from holdfast.agent.route_changes import RouteChanges
+from holdfast.agent.route_changes import RouteChanges, RoutePass
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import event_kinds
 from holdfast.engine.artifact import Key
+from holdfast.engine.bulk_changes import Declaration
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Result
 from holdfast.engine.drivers import Drivers
@@ -86,6 +87,7 @@ class Reconciler:
     _stirred: frozenset[str] = frozenset()  # kinds that somebody was at since the last full pass
     _router: Router | None = None
     _generation: int = 0
+    _unrecorded: bool = False  # what sources declared since it began is in no generation yet
     _recorded: tuple[int, str] = (0, "")  # generation and outcome
     _in_force: InForce = field(default_factory=InForce)
     _known_routes: RouteChanges = field(default_factory=RouteChanges)
@@ -176,6 +178,42 @@ class Reconciler:
             except FullPassNeeded:
                 return None
 
+    def amend(
+        self,
+        router: Router,
+        desired: Desired,
+        declaration: Declaration,
+        *,
+        guard: Callable[[Plan], str],
+        allow_mass_delete: bool,
+    ) -> Done | None:
+        """Looks at what is declared otherwise, single routes. None: a full pass has to. The
+        generation with it is recorded by the next full pass: a batch of increments is no more than
+        a step, and a record of all that is declared would be made for each."""
+        context = self._context
+        if context is None:
+            return None
+        with self.locked() as ledger:
+            self._in_force.check(ledger, router)
+            if self._newest(ledger) != self._generation:
+                return None
+            standing = self._look(router, ledger)
+            if not _by_tag_alone(standing):
+                return None
+            host = self._open(router, standing)
+            work = self._pass(router, desired, host, ledger)
+            work.policy = replace(work.policy, allow_mass_delete=allow_mass_delete)
+            tag = router.ownership.tag
+            try:
+                part = self._known_routes.amend(
+                    desired, declaration, work.policy, tag, host, ledger
+                )
+                return self._few(
+                    router, desired, part, work, ledger, PendingHints(), context, guard
+                )
+            except FullPassNeeded:
+                return None
+
     def _routes(
         self,
         router: Router,
@@ -191,12 +229,28 @@ class Reconciler:
         work.policy = replace(work.policy, unattended=self._is_new(ledger, router))
         tag, hints = router.ownership.tag, gathered.routes
         part = self._known_routes.begin(desired, work.policy, tag, hints, host, ledger)
+        return self._few(router, desired, part, work, ledger, gathered, context, guard)
+
+    def _few(
+        self,
+        router: Router,
+        desired: Desired,
+        part: RoutePass,
+        work: Pass,
+        ledger: Ledger,
+        gathered: PendingHints,
+        context: PassContext,
+        guard: Callable[[Plan], str],
+    ) -> Done:
         work.desired, work.host, work.ledger = part.desired, part, part
         work.generation = self._generation
 
         def settled(report: Report) -> Report:
             # Not before: the routes are there by now, and files of megabytes are stored.
-            work.generation = self._begin(ledger, router)
+            if part.declaration is None:
+                work.generation = self._begin(ledger, router)
+            else:
+                self._unrecorded = True
             self._router = router
             return part.settled(report)
 
@@ -313,10 +367,12 @@ class Reconciler:
             patience.hurry(self._stirred)
             self._stirred = frozenset()
         first = True
+        # Nothing but what is declared otherwise is looked at then.
+        amended = isinstance(work.host, RoutePass) and work.host.declaration is not None
 
         def ready(changes: Sequence[Operation]) -> Sequence[Operation]:
             nonlocal first
-            if first and before is not None:
+            if first and before is not None and not amended:
                 drift.find(before.drifted(changes, desired), started)
             first = False
             return patience.ready(changes, started)
@@ -382,8 +438,10 @@ class Reconciler:
             self._recorded = came_to
 
     def _begin(self, ledger: Ledger, router: Router) -> int:
-        if router is not self._router or self._newest(ledger) != self._generation:
+        newest = self._newest(ledger)
+        if router is not self._router or self._unrecorded or newest != self._generation:
             self._generation = ledger.begin_generation(router.files)
+            self._unrecorded = False
         return self._generation
 
     def _is_new(self, ledger: Ledger, router: Router) -> bool:

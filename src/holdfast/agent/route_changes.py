@@ -27,7 +27,7 @@ from holdfast.agent.watch.hint import Hint
 from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import bulk_changes, make_before_break, ownership
 from holdfast.engine.artifact import Batch, Key
-from holdfast.engine.bulk_changes import Identities, Settled
+from holdfast.engine.bulk_changes import Declaration, Identities, Settled
 from holdfast.engine.bulk_keys import Keys
 from holdfast.engine.claim import Claim, Lasting
 from holdfast.engine.driver import Failure, Memory, Result, Scope
@@ -69,14 +69,14 @@ class RouteChanges:
             self.forget(str(why))
             return
         self._base, self._policy, self._tag = found, policy, tag
-        for batch in found.batches:
+        for batch in found.seen:
             if isinstance(batch.keys, Keys):
                 batch.keys.prepare()
 
     def left(self, plan: Plan) -> None:
         """After a pass over other kinds, which saw no route: what is left to do by now."""
         if self._base is not None:
-            self._base = replace(self._base, plan=plan)
+            self._base = replace(self._base, plan=plan, kept=[])
 
     def forget(self, why: str) -> None:
         """What is known of the routes no longer holds."""
@@ -98,6 +98,46 @@ class RouteChanges:
     ) -> RoutePass:
         """A pass over what another configuration, or somebody else, may have changed. Raises
         FullPassNeeded; what is known stays known then."""
+        base = self._known(policy, tag, ledger)
+        told, untold = _heard(hints)
+        touched = bulk_changes.joined(
+            base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
+        )
+        different = bulk_changes.differs_elsewhere(base.desired, desired)
+        if different:
+            raise FullPassNeeded(different)
+        _refuse_touched(base, desired, touched, ledger.claims())
+        try:
+            few = KnownRoutes(self._socket(), self._tag)
+            few.expect(_flat(touched), bulk_changes.only(base.seen, touched))
+            few.hear(told, [*untold, *_flat(bulk_changes.common(touched, base.unsettled))])
+        except (Unclear, DriverError, OSError) as error:
+            raise FullPassNeeded(str(error)) from error
+        return RoutePass(self, base, desired, policy, touched, few, host, ledger)
+
+    def amend(
+        self,
+        desired: Desired,
+        declaration: Declaration,
+        policy: Policy,
+        tag: int,
+        host: Host,
+        ledger: Claims,
+    ) -> RoutePass:
+        """A pass over what is declared otherwise, where that is known without comparing all of
+        it. Raises as `begin` does."""
+        base = self._known(policy, tag, ledger)
+        touched = declaration.touched(ROUTE)
+        _refuse_touched(base, desired, touched, ledger.claims())
+        try:
+            few = KnownRoutes(self._socket(), self._tag)
+            few.expect(_flat(touched), base.known_at(declaration))
+            few.hear([], _flat(bulk_changes.common(touched, base.unsettled)))
+        except (Unclear, DriverError, OSError) as error:
+            raise FullPassNeeded(str(error)) from error
+        return RoutePass(self, base, desired, policy, touched, few, host, ledger, declaration)
+
+    def _known(self, policy: Policy, tag: int, ledger: Claims) -> Settled:
         base = self._base
         if base is None:
             raise FullPassNeeded(self._doubt)
@@ -105,21 +145,9 @@ class RouteChanges:
             raise FullPassNeeded("it is another network namespace, or there are other sources")
         if tag != self._tag:
             raise FullPassNeeded("what is ours carries another tag")
-        told, untold = _heard(hints)
-        touched = bulk_changes.joined(
-            base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
-        )
-        claims = ledger.claims()
-        if ownership.elsewhere(claims.values(), policy.epoch):
+        if ownership.elsewhere(ledger.claims().values(), policy.epoch):
             raise FullPassNeeded("the ledger has claims of another network namespace")
-        _refuse(base, desired, touched, claims)
-        try:
-            few = KnownRoutes(self._socket(), self._tag)
-            few.expect(_flat(touched), bulk_changes.only(base.batches, touched))
-            few.hear(told, [*untold, *_flat(bulk_changes.common(touched, base.unsettled))])
-        except (Unclear, DriverError, OSError) as error:
-            raise FullPassNeeded(str(error)) from error
-        return RoutePass(self, base, desired, policy, touched, few, host, ledger)
+        return base
 
     def take(self, base: Settled) -> None:
         """What a pass over a few has left."""
@@ -132,12 +160,9 @@ class RouteChanges:
         return self._sock
 
 
-def _refuse(
+def _refuse_touched(
     base: Settled, desired: Desired, touched: Identities, claims: Mapping[Key, Claim]
 ) -> None:
-    different = bulk_changes.differs_elsewhere(base.desired, desired)
-    if different:
-        raise FullPassNeeded(different)
     if any(one.fault for one in desired.waiting):
         raise FullPassNeeded("what some resource declares cannot be told")
     if sum(map(len, touched.values())) > MOST:
@@ -206,6 +231,7 @@ class RoutePass:
     few: KnownRoutes
     host: Host
     ledger: Claims
+    declaration: Declaration | None = None  # all that is declared otherwise
     problem: str = ""  # why a full pass has to follow, if it has
     _changed: bool = False
     _told: list[RouteNotice] | None = field(default_factory=list)  # None: some of it was lost
@@ -214,14 +240,25 @@ class RoutePass:
 
     def __post_init__(self) -> None:
         self.epoch = self.host.epoch
-        intents = tuple(bulk_changes.intents_at(self.whole, self.touched))
+        if self.declaration is not None:
+            intents = tuple(self.declaration.now.values())
+        else:
+            intents = tuple(bulk_changes.intents_at(self.whole, self.touched))
         self.desired = Desired(intents, self.whole.waiting)
 
     def approve(self, plan: Plan, guard: Callable[[Plan], str] = lambda _plan: "") -> None:
         """Raises FullPassNeeded or Refused. guard: why it must not be carried out; it is asked
         only about what may take something away."""
-        made = bulk_changes.planned(self.base, self.whole, plan, self.policy)
         harmless = all(map(_only_leads, plan.changes))
+        if harmless and self.declaration is not None:
+            involved = bulk_changes.is_involved(plan, self.whole)
+            if involved:
+                raise FullPassNeeded(involved)
+            return
+        if self.declaration is not None:
+            made = self.base.plan_of(self.declaration, self.whole, plan, self.policy)
+        else:
+            made = bulk_changes.planned(self.base, self.whole, plan, self.policy)
         refusal = made.refusal or ("" if harmless else guard(made))
         if refusal:
             raise Refused(refusal)
@@ -233,7 +270,10 @@ class RoutePass:
         if not self.problem and any(_belies(*one) for one in report.failures):
             self.problem = "routes did not become as declared"
         self.problem = self.problem or bulk_changes.is_involved(left, self.whole)
-        found = self.base.after(self.whole, self.touched, left)
+        if self.declaration is not None and not (self.problem or left.changes or left.orphans):
+            found = self.base.amended(self.whole, self.declaration)
+        else:
+            found = self.base.after(self.whole, self.touched, left)
         if not self.problem:
             self.known.take(found)
             return replace(report, after=found.plan)

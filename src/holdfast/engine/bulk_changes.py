@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from holdfast.dataclass import dataclass, replace
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine import guard, ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Key
 from holdfast.engine.bulk_keys import Keys, Without, few_of
@@ -23,6 +23,27 @@ from holdfast.engine.plan import Operation, Plan, Verb
 from holdfast.engine.policy import Policy
 
 Identities = Mapping[bytes, Set[bytes]]  # scope -> keys
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What is declared otherwise than before, each at one identity alone: scope and key."""
+
+    before: dict[bytes, BulkIntent] = field(default_factory=dict)
+    now: dict[bytes, BulkIntent] = field(default_factory=dict)
+
+    def goes(self, identity: bytes, intent: BulkIntent) -> None:
+        if self.now.pop(identity, None) is None:
+            self.before[identity] = intent
+
+    def comes(self, identity: bytes, intent: BulkIntent) -> None:
+        self.now[identity] = intent
+
+    def touched(self, kind: ArtifactKind) -> dict[bytes, set[bytes]]:
+        return joined(
+            *(_at(kind, one.batch) for one in (*self.before.values(), *self.now.values()))
+        )
+
 
 # Shorter lists are compared as sets, all together: a resource for each route has a list for each.
 _SHORT = 64
@@ -186,9 +207,11 @@ class Settled:
     desired: Desired
     plan: Plan  # what was left to do
     standing: Set[Key]  # what artifacts require, and is there
-    batches: tuple[Batch, ...]  # seen, ours, as declared
+    batches: tuple[Batch, ...] | None  # seen, ours, as declared; None: as the plan keeps them
     # Declared and not there so, or there and not declared: pending, held by others, kept for now.
     unsettled: Identities
+    # What the plan keeps, once it was asked for identity by identity.
+    kept: list[_Kept] = field(default_factory=list, compare=False, repr=False)
 
     def changed(self, desired: Desired) -> dict[bytes, set[bytes]]:
         """Where another configuration may want something else."""
@@ -223,7 +246,58 @@ class Settled:
             orphans=(*plan.orphans, *left.orphans),
             refusal="",
         )
-        return replace(base, desired=desired, plan=plan, batches=batches)
+        return replace(base, desired=desired, plan=plan, batches=batches, kept=[])
+
+    def amended(self, desired: Desired, declaration: Declaration) -> Settled:
+        """Once a declaration is carried out, with nothing of it left to do."""
+        if not self.kept:
+            self.kept.append(_Kept.of(self.kind, self.plan))
+        kept = self.kept[0]
+        for identity in declaration.before:
+            kept.single.pop(identity, None)
+        for identity, intent in declaration.now.items():
+            kept.single[identity] = _keep(self, intent, intent.batch)
+        touched = declaration.touched(self.kind)
+        unsettled = {
+            scope: keys - touched.get(scope, set()) for scope, keys in self.unsettled.items()
+        }
+        plan = self._without(touched).with_operations(
+            self.plan.changes, (*kept.others, *kept.single.values())
+        )
+        left = {scope: keys for scope, keys in unsettled.items() if keys}
+        return replace(self, desired=desired, plan=plan, unsettled=left, batches=None)
+
+    def plan_of(
+        self, declaration: Declaration, desired: Desired, made: Plan, policy: Policy
+    ) -> Plan:
+        """As `planned`, where nothing else is declared otherwise."""
+        involved = is_involved(made, desired)
+        if involved:
+            raise FullPassNeeded(involved)
+        if not self.kept:
+            self.kept.append(_Kept.of(self.kind, self.plan))
+        kept = self.kept[0]
+        going = declaration.before
+        stays = tuple(op for identity, op in kept.single.items() if identity not in going)
+        plan = self.plan.with_operations(made.changes, (*kept.others, *stays))
+        refusal = guard.refusal(plan.operations, desired, (), policy)
+        return replace(plan, orphans=(*self.plan.orphans, *made.orphans), refusal=refusal)
+
+    def known_at(self, declaration: Declaration) -> list[Batch]:
+        """What is there of what was declared at its identities before."""
+        return [
+            one.batch
+            for one in declaration.before.values()
+            if one.batch.keys[0] not in self.unsettled.get(one.batch.scope, ())
+        ]
+
+    @property
+    def seen(self) -> tuple[Batch, ...]:
+        """There, ours and as declared."""
+        if self.batches is not None:
+            return self.batches
+        found = (op for op in self.plan.operations if op.verb is Verb.KEEP)
+        return tuple(op.subject for op in found if isinstance(op.subject, Batch))
 
     def _without(self, touched: Identities) -> Plan:
         """What was left, without what it said of others at identities that were touched."""
@@ -238,6 +312,43 @@ class Settled:
             conflicts=tuple(one for one in plan.conflicts if apart(one.desired)),
             candidates=tuple(one for one in plan.candidates if apart(one.desired)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is kept of a plan. It is changed as things come and go."""
+
+    others: tuple[Operation, ...]
+    single: dict[bytes, Operation]  # by identity, those that are about one alone
+
+    @classmethod
+    def of(cls, kind: ArtifactKind, plan: Plan) -> _Kept:
+        others: list[Operation] = []
+        single: dict[bytes, Operation] = {}
+        for op in plan.operations:
+            if op.verb.changes_host:
+                continue
+            subject = op.subject
+            one = isinstance(subject, Batch) and subject.kind is kind and len(subject) == 1
+            identity = (
+                subject.scope + subject.keys[0] if one and isinstance(subject, Batch) else b""
+            )
+            if identity and identity not in single:
+                single[identity] = op
+            else:
+                others.append(op)
+        return cls(tuple(others), single)
+
+
+def _keep(base: Settled, intent: BulkIntent, batch: Batch) -> Operation:
+    return Operation(
+        Verb.KEEP,
+        batch,
+        (intent.owner,),
+        reason="as declared",
+        origin=intent.origin,
+        proof=base.proof,
+    )
 
 
 def settled(
@@ -334,14 +445,5 @@ def _kept(base: Settled, desired: Desired, missing: Identities) -> list[Operatio
         if here:
             batch = replace(batch, keys=Without(batch.keys, frozenset(here)))
         if len(batch):
-            found.append(
-                Operation(
-                    Verb.KEEP,
-                    batch,
-                    (intent.owner,),
-                    reason="as declared",
-                    origin=intent.origin,
-                    proof=base.proof,
-                )
-            )
+            found.append(_keep(base, intent, batch))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, field, replace
 from holdfast.engine.artifact import Artifact, Batch, Key, Value
 from holdfast.engine.observed import Along
 
@@ -169,6 +169,19 @@ class Plan:
     refusal: str = ""  # why this plan must not be applied without being told twice
     recoverable: tuple[Marked, ...] = ()  # left alone until somebody says that it is ours
 
+    # What is asked for again and again, of which there may be few among very many.
+    _changes: list[tuple[Operation, ...]] = field(
+        default_factory=list, init=False, compare=False, repr=False
+    )
+
     @property
     def changes(self) -> tuple[Operation, ...]:
-        return tuple(op for op in self.operations if op.verb.changes_host)
+        if not self._changes:
+            self._changes.append(tuple(op for op in self.operations if op.verb.changes_host))
+        return self._changes[0]
+
+    def with_operations(self, changes: tuple[Operation, ...], kept: tuple[Operation, ...]) -> Plan:
+        """With others in their place, of which it is known which ones change something."""
+        made = replace(self, operations=(*changes, *kept), refusal="")
+        made._changes.append(changes)
+        return made

@@ -171,6 +171,12 @@ class Kind:
     # allow a source each of them.
     settings: Callable[[Resource], Iterable[Setting]] = lambda _resource: ()
     size: Callable[[Resource], int] = lambda _resource: 1  # as a policy of a source counts it
+    # Whether a resource can be checked and compiled by itself: nothing else goes by it, and no
+    # check across resources has more to say of it than whether its references lead somewhere and
+    # whether others declare its artifact, of which there is one. None: no resource of the kind can.
+    alone: Callable[[Resource, Site], bool] | None = None
+    goes_by_reach: bool = False  # it asks which networks routes lead to (`behind`)
+
     maskable: bool = True  # by a source that a DynamicOverridePolicy lets do so
     alias_asks_managed: bool = False  # routerd.net manages it only where `managed: true` is said
 

@@ -4,7 +4,7 @@ them, facts, and where files stand."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Key
@@ -46,6 +46,9 @@ class Site:
     gateways: dict[tuple[str, int], str] = field(default_factory=dict)
     # By `routes.nexthops`: the addresses that a gateway needs, by gateway and link.
     covers: dict[tuple[str, str], tuple[Key, ...]] = field(default_factory=dict)
+
+    # By `routes.route_checks`: what is declared to be on each link.
+    reached: list[Any] = field(default_factory=list)
 
     def of(self, *kinds: type[Spec]) -> list[Resource]:
         """All resources of these kinds, kind by kind."""

@@ -134,7 +134,7 @@ def merge(
     them."""
     admitted = _admitted(startup)
     lifetimes = {source: one.spec.ttl for source, one in admitted.items()}
-    given = [merging.capped(_bounded(part, admitted), lifetimes.get(part.source)) for part in parts]
+    given = [merging.capped(bounded(part, admitted), lifetimes.get(part.source)) for part in parts]
     current, expired = merging.split(merging.newest(given), now)
     waiting, _ = merging.split(_standbys(given, current, accepted, admitted), now)
     standby = {part.source: part for part in waiting}
@@ -153,7 +153,7 @@ def merge(
     return replace(merged, expired=tuple(expired), next_change=until)
 
 
-def _bounded(part: Part, admitted: Mapping[str, Resource]) -> Part:
+def bounded(part: Part, admitted: Mapping[str, Resource]) -> Part:
     """Who declares by increments says no end, and has to speak again within its lifetime."""
     policy = admitted.get(part.source)
     if not part.by_increments or policy is None or policy.spec.allow is None:

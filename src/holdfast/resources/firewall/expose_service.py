@@ -126,6 +126,7 @@ hairpin: true
         reaches=reaches,
         groups=("firewall",),
         combiner="firewall.nft_dnat",
+        goes_by_reach=True,
         cross_checks="firewall.firewall_checks",
         opens_ports=True,
     ),

@@ -146,6 +146,16 @@ def behind(resource: Resource, version: int) -> Iterator[Network]:
         yield network
 
 
+def alone(resource: Resource, site: Site) -> bool:
+    """Where it has no gateway, the gateways of others may be on the link that it names."""
+    legs = template(resource.spec).nexthops
+    if not all(leg.gateway for leg in legs):
+        return False
+    from holdfast.resources.routes import route_checks  # which is made of this module
+
+    return not route_checks.warns(resource, site)
+
+
 def intents(resource: Resource, site: Site) -> Iterator[BulkIntent]:
     spec: Route = resource.spec
     resolved = nexthops.resolve(template(spec), site)
@@ -173,6 +183,7 @@ KINDS = (
         lone_gateways=lone_gateways,
         on_link=on_link,
         behind=behind,
+        alone=alone,
         leads_out="interface",
     ),
     Kind(
@@ -192,6 +203,7 @@ nexthops:
         lone_gateways=lone_gateways,
         on_link=on_link,
         behind=behind,
+        alone=alone,
         leads_out="interface",
     ),
 )

@@ -19,6 +19,17 @@ from holdfast.resources.spec.values import Address, Network
 _SHOWN = 5
 
 
+def warns(resource: Resource, site: Site) -> bool:
+    """Whether `check` has anything to say of one route, beside those that are declared."""
+    if not site.reached:
+        site.reached.append(_links(site))
+    links = site.reached[0]
+    return any(
+        leg.gateway and (_own(ip_address(leg.gateway), site) or _off_link(leg, site, links))
+        for _, leg in _legs(resource)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Links:
     """What is declared to be on each link, by its kernel name: gone through once for all routes."""

@@ -1,0 +1,244 @@
+"""What a batch of increments changes, where it can be told without merging and compiling the rest.
+
+A kind says of its resources which ones can be checked and compiled by themselves (`Kind.alone`).
+For a batch of those, the effective config and what it declares are made of those before, with the
+answer that a merge of everything would give. Wherever that cannot be told, the answer is None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from holdfast.config import merge as merging
+from holdfast.config.part import RECORD, Amendment, Part
+from holdfast.dataclass import dataclass, replace
+from holdfast.engine.artifact import Batch
+from holdfast.engine.bulk_changes import Declaration
+from holdfast.engine.intent import BulkIntent, Desired, Intent
+from holdfast.resources import registry
+from holdfast.resources.dynamic import effective as effectives
+from holdfast.resources.dynamic import source_policy
+from holdfast.resources.dynamic.contribution import FIRST
+from holdfast.resources.dynamic.dynamic_override_policy import (
+    DynamicOverridePolicy,
+    settings_not_allowed,
+)
+from holdfast.resources.dynamic.effective import Effective, RecordOfIncrements
+from holdfast.resources.facts import Facts
+from holdfast.resources.resource import Resource
+from holdfast.resources.site import site_of
+from holdfast.resources.spec.shape import references
+from holdfast.runtime.increments import Merged
+
+# More are merged and looked at together.
+MOST = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Proposal:
+    effective: Effective
+    resources: dict[str, Resource]
+    gone: tuple[Resource, ...]
+    come: tuple[tuple[Resource, BulkIntent], ...]
+
+
+class Amender:
+    """Of one effective config and what it declares; belongs to the thread of passes."""
+
+    def __init__(
+        self,
+        effective: Effective,
+        desired: Desired,
+        facts: Facts,
+        root: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self.effective, self.desired, self.facts = effective, desired, facts
+        self._clock = clock
+        self._declaration = Declaration()
+        self._proposed: _Proposal | None = None
+        before, resources = effective, effective.router.resources
+        self._site = site_of(resources, facts, root)
+        self._resources = {one.id: one for one in resources}
+        self._numbered = {one.index - FIRST: one for one in resources if one.index >= FIRST}
+        alone = {one.id for one in self._numbered.values() if registry.kind(one.kind).alone}
+        self._mine: dict[str, BulkIntent] = {}
+        rest: list[Intent | BulkIntent] = []
+        for intent in desired.intents:
+            if intent.owner in alone and isinstance(intent, BulkIntent):
+                self._mine[intent.owner] = intent
+            else:
+                rest.append(intent)
+        self._rest = tuple(rest)
+        self._holders: dict[bytes, str] = {}  # by identity
+        self._lists: list[Batch] = []
+        for intent in desired.intents:
+            if isinstance(intent, BulkIntent):
+                self._note(intent)
+        self._warned = {one.place for one in before.router.warnings}
+        self._startup = {one.id for one in before.startup.resources}
+        self._files = len(before.router.resources) - len(before.added)
+        self._count = Counter(one.part for one in before.added)
+        self._names: dict[str, set[str]] = defaultdict(set)
+        for one in resources:
+            for asked in registry.referred_as(one.kind):
+                if getattr(one.spec, "state", "") != "absent":
+                    self._names[asked].add(one.name)
+        links = source_policy.Links.of(resources)
+        admitted = registry.having(before.startup.resources, lambda kind: kind.admits_parts)
+        self._links = links
+        self._admitted = {one.spec.contributor: one for one in admitted}
+        self._judges = {
+            source: source_policy.judge(one, links) for source, one in self._admitted.items()
+        }
+        self._policies = [
+            one for one in before.startup.resources if isinstance(one.spec, DynamicOverridePolicy)
+        ]
+        self._lone = set(chain.from_iterable(map(_lone_gateways, resources)))
+        self._reach = any(registry.kind(name).goes_by_reach for name in self._site.by_kind)
+
+    @property
+    def usable(self) -> bool:
+        """What was refused may be admitted once something else goes."""
+        known = self.effective
+        return not (known.rejected or known.refused or self._reach)
+
+    def _note(self, intent: BulkIntent) -> None:
+        batch = intent.batch
+        if len(batch) == 1:
+            self._holders[batch.scope + batch.keys[0]] = intent.owner
+        else:
+            self._lists.append(batch)
+
+    def amended(
+        self, known: Merged, part: Part, amendment: Amendment, given: Sequence[Resource]
+    ) -> Effective | None:
+        before = self.effective
+        if known.effective is not before or not self.usable:
+            return None
+        if before.next_change is not None and self._clock() >= before.next_change:
+            return None
+        if len(given) + len(amendment.withdrawn) > MOST or not part.resources:
+            return None
+        if all(one.source != part.source for one in before.active):
+            return None
+        gone = [self._numbered[number] for number in amendment.withdrawn]
+        if any(one.id not in self._mine or one.place in self._warned for one in gone):
+            return None
+        come = list(self._admissible(part.source, given, {one.id for one in gone}))
+        if len(come) != len(given):
+            return None
+        replaced = [self._resources[one.id] for one, _ in come if one.id in self._resources]
+        fresh = len(come) - len(replaced) - len(gone)
+        most = self._judges[part.source].allow.max_resources
+        if fresh > 0 and self._count[part.ref] + fresh > most:
+            return None
+        resources = dict(self._resources)
+        for one in gone:
+            del resources[one.id]
+        resources.update((one.id, one) for one, _ in come)
+        effective = self._with(part, tuple(resources.values()))
+        self._proposed = _Proposal(effective, resources, (*gone, *replaced), tuple(come))
+        return effective
+
+    def _admissible(
+        self, source: str, given: Sequence[Resource], gone: set[str]
+    ) -> Iterator[tuple[Resource, BulkIntent]]:
+        """Those with nothing to say against them, each with what it asks for."""
+        taken: set[bytes] = set()
+        for one in given:
+            old = self._resources.get(one.id)
+            if old is None and one.id in self._startup:
+                return
+            if old is not None and (old.index != one.index or old.id not in self._mine):
+                return
+            if old is not None and old.place in self._warned:
+                return
+            intent = self._intent(source, one)
+            if intent is None:
+                return
+            identity = intent.batch.scope + intent.batch.keys[0]
+            holder = self._holders.get(identity, one.id)
+            if identity in taken or (holder != one.id and holder not in gone):
+                return
+            if any(
+                batch.scope == intent.batch.scope and intent.batch.keys[0] in batch.keys
+                for batch in self._lists
+            ):
+                return
+            taken.add(identity)
+            yield one, intent
+
+    def _intent(self, source: str, one: Resource) -> BulkIntent | None:
+        kind, site = registry.kind(one.kind), self._site
+        if kind.alone is None or not kind.alone(one, site):
+            return None
+        if not all(gateway in self._lone for gateway in _lone_gateways(one)):
+            return None  # the kernel has to be asked of it
+        if any(name not in self._names[asked] for _, asked, name in references(one.spec)):
+            return None
+        if any(self._judges[source].refusals(one)):
+            return None
+        if any(settings_not_allowed(self._policies, source, (one,), self._links.called)):
+            return None
+        found = list(kind.intents(one, site))
+        if len(found) != 1 or not isinstance(found[0], BulkIntent):
+            return None
+        return found[0] if len(found[0].batch) == 1 and not found[0].lacks else None
+
+    def _with(self, part: Part, every: tuple[Resource, ...]) -> Effective:
+        before = self.effective
+        policy = self._admitted[part.source]
+        part = effectives.bounded(part, {part.source: policy})
+        part = merging.capped(part, policy.spec.ttl)
+        path = f"{RECORD}{part.source}"
+        files = (
+            RecordOfIncrements(part) if one.path == path else one for one in before.router.files
+        )
+        active = tuple(part if one.source == part.source else one for one in before.active)
+        return replace(
+            before,
+            router=replace(before.router, resources=every, files=tuple(files)),
+            added=every[self._files :],
+            active=active,
+            next_change=merging.next_change(active),
+        )
+
+    def take(self, effective: Effective) -> None:
+        """It was proposed, and is in force from here on."""
+        proposed, self._proposed = self._proposed, None
+        assert proposed is not None  # noqa: S101
+        for one in proposed.gone:
+            del self._numbered[one.index - FIRST]
+            self._count[one.part] -= 1
+            intent = self._mine[one.id]
+            identity = intent.batch.scope + intent.batch.keys[0]
+            self._declaration.goes(identity, intent)
+            if self._holders.get(identity) == one.id:
+                del self._holders[identity]
+        for one, intent in proposed.come:
+            self._numbered[one.index - FIRST] = one
+            self._count[one.part] += 1
+            self._holders[intent.batch.scope + intent.batch.keys[0]] = one.id
+            self._declaration.comes(intent.batch.scope + intent.batch.keys[0], intent)
+            self._mine[one.id] = intent
+        come = {one.id for one, _ in proposed.come}
+        for one in proposed.gone:
+            if one.id not in come:
+                del self._mine[one.id]
+        self._resources, self.effective = proposed.resources, effective
+
+    def declared(self) -> tuple[Desired, Declaration]:
+        """What the effective config asks for now, and what of that changed since this was asked
+        last."""
+        declaration, self._declaration = self._declaration, Declaration()
+        self.desired = Desired((*self._rest, *self._mine.values()), self.desired.waiting)
+        return self.desired, declaration
+
+
+def _lone_gateways(resource: Resource) -> Iterator[tuple[int, bytes]]:
+    asked = registry.kind(resource.kind).lone_gateways
+    if asked is not None:
+        yield from asked(resource)
