@@ -24,7 +24,8 @@ CHECKED = (
     "agent/test_judgement.py", "agent/test_on_behalf.py", "agent/test_own_changes.py",
     "agent/test_pass_schedule.py", "agent/test_pending_hints.py", "agent/test_plugin_schedule.py",
     "agent/test_retry_policy.py", "agent/web/test_metrics_reference.py",
-    "api/test_relay.py", "api/test_server.py", "cli/test_daemon_wait.py", "cli/test_output.py",
+    "api/test_authority.py", "api/test_refusals.py", "api/test_relay.py", "api/test_server.py",
+    "cli/test_daemon_wait.py", "cli/test_output.py",
     "cli/test_render.py", "cli/test_selector.py", "cli/test_terminal.py", "cli/test_trial_dhcp6.py",
     "docs/test_links.py", "docs/test_tables.py", "tools/test_lock.py", "wan/test_pppoe_secret.py",
 )  # fmt: skip

@@ -17,6 +17,7 @@ from holdfast.api import limits, sockets
 from holdfast.api.client import Client, connected
 from holdfast.api.conditions import Gone
 from holdfast.api.inherited import Inherited
+from holdfast.api.refusals import Refusals
 from holdfast.api.relay import Relay
 from holdfast.api.server import Server
 from holdfast.paths import Paths
@@ -240,7 +241,7 @@ def served(root: Path, backend: Faulty) -> Iterator[Client]:
         for one in found:
             one.setblocking(False)
         handed = {name: one.dup() for name, one in zip(NAMES, found, strict=True)}
-        server = Server(services(backend), print, Inherited(handed))
+        server = Server(services(backend), print, Refusals(print), Inherited(handed))
         asyncio.run_coroutine_threadsafe(server.start(Paths(root)), loop).result(LONG)
         with sockets.folder(Paths(root)) as folder, connected(f"{folder}/{NAMES[0]}") as client:
             yield client

@@ -14,8 +14,10 @@ import pytest
 
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits, sockets
+from holdfast.api.callers import Caller
 from holdfast.api.calls import CALLS
 from holdfast.api.client import Client, connected
+from holdfast.api.refusals import Refusals
 from holdfast.api.server import Server
 from holdfast.api.services import Services
 from holdfast.errors import HoldfastError
@@ -31,19 +33,19 @@ class Faulty:
         self.asked = threading.Event()
         self.dropped = threading.Event()
 
-    async def about(self, _request: pb.AboutRequest) -> pb.AboutReply:
+    async def about(self, _request: pb.AboutRequest, _caller: Caller) -> pb.AboutReply:
         return pb.AboutReply(pid=1)
 
-    async def status(self, _request: pb.StatusRequest) -> pb.StatusReply:
+    async def status(self, _request: pb.StatusRequest, _caller: Caller) -> pb.StatusReply:
         raise ZeroDivisionError("not meant to happen")
 
-    async def confirm(self, _request: pb.ConfirmRequest) -> pb.ConfirmReply:
+    async def confirm(self, _request: pb.ConfirmRequest, _caller: Caller) -> pb.ConfirmReply:
         self.asked.set()
         await asyncio.sleep(LONG)
         raise AssertionError
 
     async def read(
-        self, _request: pb.ReadEventsRequest
+        self, _request: pb.ReadEventsRequest, _caller: Caller
     ) -> AsyncGenerator[pb.ReadEventsReply, None]:
         try:
             while True:
@@ -52,7 +54,7 @@ class Faulty:
             self.dropped.set()
 
     def __getattr__(self, name: str) -> Any:
-        async def nothing(_request: object) -> object:
+        async def nothing(_request: object, _caller: Caller) -> object:
             raise HoldfastError(name)
 
         return nothing
@@ -66,7 +68,7 @@ def services(backend: Any) -> Services:
 @contextmanager
 def serving(root: Path, backend: Any, said: list[str]) -> Iterator[Client]:
     loop = asyncio.new_event_loop()
-    server = Server(services(backend), said.append)
+    server = Server(services(backend), said.append, Refusals(said.append))
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -380,3 +381,27 @@ def test_expired_parts_count_for_nothing(holdfast: Holdfast, wan: Namespace) -> 
         ledger.put_part(Part("Owner/ci", 1, time.time() - 60, time.time() - 1, (APP,)))
     holdfast.ok("apply", "router.yaml", "--yes")
     assert "via 192.0.2.254" in wan.ip("route show 10.1.0.0/16")
+
+
+def test_a_token_is_made_and_only_its_digest_declared(holdfast: Holdfast) -> None:
+    first = yaml.safe_load(holdfast.ok("dynamic", "token", "Owner/ci", "-o", "yaml").out)
+    second = yaml.safe_load(holdfast.ok("dynamic", "token", "Owner/ci", "-o", "yaml").out)
+    assert first["token"] != second["token"]
+    assert len(first["token"]) >= 40
+    expected = hashlib.sha256(first["token"].encode()).hexdigest()
+    assert first["digest"] == f"sha256:{expected}"
+    refused = holdfast.run("dynamic", "token", "Plugin/inventory")
+    assert "is a plugin" in refused.err
+    holdfast.ok("validate", str(_with_token(holdfast, first["digest"])))
+    wrong = holdfast.run("validate", str(_with_token(holdfast, first["token"])))
+    assert "must be `sha256:`" in wrong.out + wrong.err
+    assert first["token"] not in wrong.out + wrong.err
+
+
+def _with_token(holdfast: Holdfast, digest: str) -> Path:
+    path = holdfast.declare(WAN)
+    source = raw("DynamicConfigSource", "ci", {"source": "Owner/ci", "tokens": [digest]})
+    document = yaml.safe_load(path.read_text())
+    document["spec"]["resources"].append(source)
+    path.write_text(yaml.safe_dump(document))
+    return path

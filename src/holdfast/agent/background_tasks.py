@@ -20,8 +20,10 @@ from holdfast.agent.watchdog import Watchdog
 from holdfast.agent.web import view
 from holdfast.agent.web.console import Console
 from holdfast.api.inherited import Inherited
+from holdfast.api.refusals import Refusals
 from holdfast.dataclass import dataclass, field
 from holdfast.resources.router import Router
+from holdfast.runtime.log import Level, Line
 from holdfast.state.events import Event
 
 
@@ -41,6 +43,10 @@ class BackgroundTasks:
     console: Console | None  # and the metrics
     inherited: Inherited
     watchdog: Watchdog = field(default_factory=Watchdog)
+    refusals: Refusals = field(init=False)  # of calls
+
+    def __post_init__(self) -> None:
+        self.refusals = Refusals(lambda line: self.say(Line(line, Level.WARNING)))
 
     @asynccontextmanager
     async def running(
@@ -52,7 +58,7 @@ class BackgroundTasks:
         tasks = [asyncio.create_task(keep_running(run, self.say)) for run in runs]
         try:
             async with (
-                serving.api(loop, self.say, self.inherited),
+                serving.api(loop, self.say, self.inherited, self.refusals),
                 serving.web(loop, self.console, self.say),
             ):
                 yield

@@ -162,6 +162,10 @@ class Agent:
     def hints_lost(self) -> int:
         return self._rounds.passes.watches.lost
 
+    @property
+    def refused_calls(self) -> Mapping[tuple[str, str], int]:
+        return self._background.refusals.counts
+
     def alive(self) -> bool:
         return self._background.watchdog.alive()
 

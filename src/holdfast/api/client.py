@@ -13,7 +13,7 @@ from holdfast.api import errors, limits
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.conditions import Gone, Silent
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError, Refused
 
 _OPTIONS = (
@@ -31,6 +31,12 @@ class Client:
     """Every method raises what the daemon raised. `place` is the socket's path."""
 
     channel: grpc.Channel
+    # That says for which source this client speaks; "": the socket alone says who calls.
+    token: str = field(default="", repr=False)
+
+    @property
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("authorization", f"Bearer {self.token}"),) if self.token else ()
 
     def ask(self, short: str, request: Message, kind: type[Reply], timeout: float) -> Reply:
         """A call that is answered with one message: `ask("Router.Status", ...)`."""
@@ -39,7 +45,7 @@ class Client:
             call.path, request_serializer=_bytes, response_deserializer=kind.FromString
         )
         with _translated(call):
-            reply: Reply = function(request, timeout=timeout)
+            reply: Reply = function(request, timeout=timeout, metadata=self._metadata)
             return reply
 
     def stream(
@@ -50,7 +56,7 @@ class Client:
             call.path, request_serializer=_bytes, response_deserializer=kind.FromString
         )
         with _translated(call):
-            answer = function(request, timeout=timeout)
+            answer = function(request, timeout=timeout, metadata=self._metadata)
             try:
                 yield from answer
             finally:
@@ -61,9 +67,9 @@ class Client:
 
 
 @contextmanager
-def connected(place: str) -> Iterator[Client]:
+def connected(place: str, token: str = "") -> Iterator[Client]:
     with grpc.insecure_channel(f"unix:{place}", options=_OPTIONS) as channel:
-        yield Client(channel)
+        yield Client(channel, token)
 
 
 def _bytes(message: Message) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 
 
 class Busy(HoldfastError):  # noqa: N818 - a state of the daemon, not an error of anybody's
@@ -15,3 +15,11 @@ class Gone(HoldfastError):  # noqa: N818
 
 class Silent(HoldfastError):  # noqa: N818
     """Somebody listens, and does not answer in time."""
+
+
+class Unauthenticated(Refused):
+    """The call has a token that nobody has."""
+
+
+class Denied(Refused):
+    """Whoever calls is known, and may not do this."""

@@ -7,11 +7,15 @@ import grpc
 from holdfast import errors
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
-from holdfast.api.conditions import Busy
+from holdfast.api.conditions import Busy, Denied, Unauthenticated
 from holdfast.errors import ConfigError, DriverError, HoldfastError, LedgerError, Refused
 
 DETAIL = "holdfast-error-bin"
 
+_NOT_ALLOWED: dict[type[HoldfastError], grpc.StatusCode] = {
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Denied: grpc.StatusCode.PERMISSION_DENIED,
+}
 _CODES: dict[type[HoldfastError], grpc.StatusCode] = {
     ConfigError: grpc.StatusCode.INVALID_ARGUMENT,
     Refused: grpc.StatusCode.FAILED_PRECONDITION,
@@ -25,7 +29,7 @@ _SUMMARY = 500
 def code_of(error: HoldfastError) -> grpc.StatusCode:
     if isinstance(error, Busy):
         return grpc.StatusCode.RESOURCE_EXHAUSTED
-    for kind, code in _CODES.items():
+    for kind, code in (*_NOT_ALLOWED.items(), *_CODES.items()):
         if isinstance(error, kind):
             return code
     return grpc.StatusCode.ABORTED

@@ -7,6 +7,12 @@ What the daemon answers on its sockets.
 /run/holdfast/holdfast-ro.sock answers the calls marked "reads" and is for the group
 `holdfast-ro` besides; the others are PERMISSION_DENIED there. Both lie below `--root`.
 
+A call with the metadata `authorization: Bearer TOKEN` is that of the owner or manager whose
+DynamicConfigSource has the digest of the token, on either socket; so is any call over a socket
+of that source's own. It may read status, events and explanations, and put, withdraw and read
+parts of its own source; a manager also what its `grants` name. Another call is
+PERMISSION_DENIED, a token that nobody has UNAUTHENTICATED.
+
 A call that fails carries an Error in the trailing metadata `holdfast-error-bin`; its exit_code is
 that of the command line.
 """

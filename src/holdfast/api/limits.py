@@ -57,10 +57,23 @@ ROOM_S = 0.1
 # After accept(2) failed for want of descriptors, which others have to close first.
 NO_ROOM_S = 1.0
 
+# Sockets that are a source's own, and connections to each. One owner is one program or a few.
+MAX_OWN_SOCKETS = 16
+OWN_CONNECTIONS = 8
+# Calls that were refused for who made them: so many at once, and so many a second, are answered by
+# why; others, that they are too many. The log says it once in a while.
+REFUSALS_AT_ONCE = 20.0
+REFUSALS_EACH_SECOND = 10.0
+REFUSALS_SAID_S = 60.0
+# How often is looked whether the caller of a stream may still have it.
+ADMITTED_AGAIN_S = 1.0
 
-def connections(descriptors: int) -> int:
-    """As many as each socket may have where a process may have so many descriptors."""
-    room = (descriptors - RESERVED_DESCRIPTORS) // (2 * DESCRIPTORS_EACH)
+
+def connections(descriptors: int, own: int = 0) -> int:
+    """As many as each of the two sockets may have where a process may have so many descriptors,
+    and so many sources have one of their own."""
+    taken = RESERVED_DESCRIPTORS + own * OWN_CONNECTIONS * DESCRIPTORS_EACH
+    room = (descriptors - taken) // (2 * DESCRIPTORS_EACH)
     return max(4, min(MAX_CONNECTIONS, room))
 
 

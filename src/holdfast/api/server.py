@@ -16,15 +16,18 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError, Message
 
-from holdfast.api import errors, limits, sockets
+from holdfast.api import errors, limits, own_sockets, sockets
+from holdfast.api.callers import OPERATOR, READER, Caller, CallerKind, OwnSocket, Speakers
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.conditions import Busy
+from holdfast.api.door import Door
 from holdfast.api.inherited import Inherited
+from holdfast.api.refusals import Refusals
 from holdfast.api.relay import Relay
 from holdfast.api.services import Services
-from holdfast.api.sockets import SOCKETS, Socket
+from holdfast.api.sockets import SOCKETS
 from holdfast.dataclass import dataclass, field
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
 
 # It goes on for as long as somebody listens.
@@ -42,12 +45,29 @@ Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
+class _Listening:
+    """One socket that is served."""
+
+    server: grpc.aio.Server
+    relay: Relay
+    held: ExitStack  # ends with it
+    own: OwnSocket | None = None
+
+    async def stop(self) -> None:
+        self.relay.pause()
+        await self.server.stop(limits.GRACE_S)
+        await self.relay.end()
+        self.held.close()
+
+
+@dataclass(slots=True)
 class Server:
     services: Services
     say: Say
+    refusals: Refusals
     inherited: Inherited = field(default_factory=Inherited)
-    _running: list[Any] = field(default_factory=list)
-    _relays: list[Relay] = field(default_factory=list)
+    speakers: Speakers = field(default_factory=Speakers)
+    _listening: dict[str, _Listening] = field(default_factory=dict)  # by the name of the socket
     _held: ExitStack = field(default_factory=ExitStack)
 
     async def start(self, paths: Paths) -> None:
@@ -56,35 +76,86 @@ class Server:
             raise HoldfastError(self.inherited.problem)
         sockets.make_folder(paths)
         folder = self._held.enter_context(sockets.folder(paths))
-        most = limits.connections(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        most = limits.connections(_descriptors())
         for each in SOCKETS:
+            held = ExitStack()
             handed = self.inherited.sockets.get(each.name)
             # A copy, for it is closed with the server, and a start that failed is made again.
-            listener = handed.dup() if handed is not None else self._own(each, folder, paths)
-            name = f"inner-{each.name}"
-            place, shown = f"{folder}/{name}", paths.under(sockets.FOLDER) / name
-            server = self._listen(each, place, shown)
+            if handed is not None:
+                listener = handed.dup()
+            else:
+                listener = own_sockets.made(folder, paths.under(sockets.FOLDER), each, held)
+            over = READER if each.read_only else OPERATOR
+            await self._serve(each.name, listener, over, paths, most, held)
+
+    async def follow(self, paths: Paths, parent: own_sockets.Parent) -> dict[str, str]:
+        """Serves the own sockets of sources as they are declared now; answers with what keeps it
+        from that, by source."""
+        wanted = {
+            own_sockets.name_of(one.caller.source): one
+            for one in self.speakers.known
+            if one.socket is not None
+        }
+        for name, served in list(self._listening.items()):
+            speaker = wanted.get(name)
+            if served.own is not None and (speaker is None or speaker.socket != served.own):
+                del self._listening[name]
+                await served.stop()
+                if speaker is None:
+                    self.refusals.forget(name)
+        troubles = {}
+        for name, speaker in wanted.items():
+            if name not in self._listening and speaker.socket is not None:
+                try:
+                    listener, held = self._own(speaker.socket, paths, parent)
+                    over, most = speaker.caller, limits.OWN_CONNECTIONS
+                    await self._serve(name, listener, over, paths, most, held, speaker.socket)
+                except (OSError, HoldfastError) as error:
+                    troubles[speaker.caller.source] = f"its socket is not served: {error}"
+        own = sum(served.own is not None for served in self._listening.values())
+        for served in self._listening.values():
+            if served.own is None:
+                served.relay.most = limits.connections(_descriptors(), own)
+        return troubles
+
+    def _own(
+        self, own: OwnSocket, paths: Paths, parent: own_sockets.Parent
+    ) -> tuple[socket.socket, ExitStack]:
+        if sum(one.own is not None for one in self._listening.values()) >= limits.MAX_OWN_SOCKETS:
+            raise Refused(f"{limits.MAX_OWN_SOCKETS} sources have one, which is as many as may")
+        held = ExitStack()
+        return own_sockets.opened(paths, own, parent, held), held
+
+    async def _serve(
+        self,
+        name: str,
+        listener: socket.socket,
+        over: Caller,
+        paths: Paths,
+        most: int,
+        held: ExitStack,
+        own: OwnSocket | None = None,
+    ) -> None:
+        try:
+            folder = held.enter_context(sockets.folder(paths))
+            place = f"{folder}/inner-{name}"
+            shown = paths.under(sockets.FOLDER) / f"inner-{name}"
+            server = self._listen(name, over, place, shown)
             await server.start()
-            self._running.append(server)
-            relay = Relay(listener, place, most)
-            relay.start()
-            self._relays.append(relay)
+        except BaseException:
+            listener.close()
+            held.close()
+            raise
+        relay = Relay(listener, place, most)
+        relay.start()
+        self._listening[name] = _Listening(server, relay, held, own)
 
-    def _own(self, each: Socket, folder: str, paths: Paths) -> socket.socket:
-        """Where the service manager holds none."""
-        place = f"{folder}/{each.name}"
-        sockets.make_way(place, paths.under(sockets.FOLDER) / each.name)
-        found = sockets.listen(place, each)
-        self._held.callback(Path(place).unlink, missing_ok=True)
-        self._held.callback(found.close)
-        return found
-
-    def _listen(self, each: Socket, place: str, shown: Path) -> grpc.aio.Server:
+    def _listen(self, name: str, over: Caller, place: str, shown: Path) -> grpc.aio.Server:
         """On a file that root alone can open."""
         # gRPC removes whatever is in its way, a socket that another process listens on included.
         sockets.make_way(place, shown)
         server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=limits.MAX_CALLS)
-        server.add_generic_rpc_handlers(list(self._handlers(each.read_only)))
+        server.add_generic_rpc_handlers(list(self._handlers(name, over)))
         mask = os.umask(0o177)
         try:
             server.add_insecure_port(f"unix:{place}")
@@ -95,16 +166,17 @@ class Server:
         return server
 
     async def stop(self) -> None:
-        for relay in self._relays:
-            relay.pause()
-        await asyncio.gather(*(server.stop(limits.GRACE_S) for server in self._running))
-        await asyncio.gather(*(relay.end() for relay in self._relays))
+        for served in self._listening.values():
+            served.relay.pause()
+        await asyncio.gather(*(served.stop() for served in self._listening.values()))
+        self._listening.clear()
         self._held.close()
 
-    def _handlers(self, read_only: bool) -> list[grpc.GenericRpcHandler[Any, Any]]:
+    def _handlers(self, name: str, over: Caller) -> list[grpc.GenericRpcHandler[Any, Any]]:
+        door = Door(name, over, self.speakers, self.refusals)
         handlers: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for call in CALLS.values():
-            answer = _Answer(call, self.services.method(call), read_only, self.say)
+            answer = _Answer(call, self.services.method(call), door, self.say)
             handler = (
                 grpc.unary_stream_rpc_method_handler(
                     answer.stream,
@@ -125,13 +197,17 @@ class Server:
         ]
 
 
+def _descriptors() -> int:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class _Answer:
     """One call on one socket."""
 
     call: Call
-    ask: Callable[[Any], Any]
-    read_only: bool
+    ask: Callable[[Any, Caller], Any]
+    door: Door
     say: Say
 
     def request(self, data: bytes) -> Message | None:
@@ -148,17 +224,17 @@ class _Answer:
     async def unary(self, request: Message | None, context: Context) -> Message:
         reply: list[Message] = []
 
-        async def work() -> None:
-            reply.append(await self.ask(request))
+        async def work(caller: Caller) -> None:
+            reply.append(await self.ask(request, caller))
+            if self.call.short == "Router.About":
+                reply[0].read_only = caller.kind is CallerKind.READER  # type: ignore[attr-defined]  # an AboutReply
 
-        await self._guarded(request, context, work())
-        if self.call.short == "Router.About":
-            reply[0].read_only = self.read_only  # type: ignore[attr-defined]  # an AboutReply
+        await self._guarded(request, context, work)
         return reply[0]
 
     async def stream(self, request: Message | None, context: Context) -> None:
-        async def work() -> None:
-            answer: AsyncGenerator[Message, None] = self.ask(request)
+        async def work(caller: Caller) -> None:
+            answer: AsyncGenerator[Message, None] = self.ask(request, caller)
             async with aclosing(answer):
                 async for message in answer:
                     try:
@@ -167,18 +243,35 @@ class _Answer:
                     except TimeoutError:
                         raise Busy(_STALLED) from None
 
-        await self._guarded(request, context, work())
+        async def watched(caller: Caller) -> None:
+            """Ends with the token that it was asked for with."""
+            answering = asyncio.create_task(work(caller))
+            try:
+                while not (await asyncio.wait({answering}, timeout=limits.ADMITTED_AGAIN_S))[0]:
+                    self.door.admit(self.call, context)
+                await answering
+            finally:
+                answering.cancel()
+                await asyncio.gather(answering, return_exceptions=True)
+
+        await self._guarded(
+            request, context, lambda caller: (watched if caller.source else work)(caller)
+        )
 
     async def _guarded(
-        self, request: Message | None, context: Context, work: Coroutine[Any, Any, None]
+        self,
+        request: Message | None,
+        context: Context,
+        work: Callable[[Caller], Coroutine[Any, Any, None]],
     ) -> None:
         try:
+            caller = self.door.admit(self.call, context)
             await self._refuse(request, context)
             limit = limits.CALL_S if self.call.reads else limits.CHANGE_S
             async with asyncio.timeout(None if self.call.short == _ENDLESS else limit):
-                await work
+                await work(caller)
         except HoldfastError as error:
-            await self._fail(error, context)
+            await self._fail(self.door.counted(error, context), context)
         except TimeoutError:
             await context.abort(
                 grpc.StatusCode.DEADLINE_EXCEEDED, f"{self.call.short} takes longer than it may"
@@ -190,15 +283,8 @@ class _Answer:
             told = f"a fault of Holdfast's: {error!r} in {where.name}"
             self.say(f"{self.call.short}: {told} ({Path(where.filename).name}:{where.lineno})")
             await context.abort(grpc.StatusCode.INTERNAL, told)
-        finally:
-            work.close()  # not begun where it was refused
 
     async def _refuse(self, request: Message | None, context: Context) -> None:
-        if self.read_only and not self.call.reads:
-            await context.abort(
-                grpc.StatusCode.PERMISSION_DENIED,
-                f"{self.call.short} changes things, and this socket is for reading",
-            )
         if request is None:
             await context.abort(
                 grpc.StatusCode.INVALID_ARGUMENT,

@@ -22,7 +22,7 @@ _CREDENTIALS = struct.Struct("3i")  # ucred of unix(7): process, user, group
 @dataclass(frozen=True, slots=True)
 class Socket:
     name: str
-    groups: tuple[str, ...]  # the first of them that exists may open it
+    groups: tuple[str, ...]  # the first of them that exists may open it; none: its maker alone
     read_only: bool
 
 
@@ -135,4 +135,4 @@ def hand_over(place: str, to: Socket) -> None:
             continue
         os.chown(place, -1, group)
         break
-    Path(place).chmod(0o660)
+    Path(place).chmod(0o660 if to.groups else 0o600)

@@ -299,6 +299,34 @@ def _withdraw_through(found: daemon.Daemon, source: str) -> str:
     return reply.ref
 
 
+@command.command()
+@click.argument("source")
+@output.option
+def token(source: str, output: str) -> int:
+    """Make a token by which a program speaks for SOURCE, Owner/ci or Manager/main, on the daemon's
+    API. It is shown this once, and kept nowhere: the startup file has its digest."""
+    from holdfast.api import tokens
+    from holdfast.resources.dynamic.source_name import parse_caller
+    from holdfast.resources.dynamic.tokens import as_declared
+
+    try:
+        parse_caller(source)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    made = tokens.fresh()
+    digest = as_declared(tokens.digest_of(made))
+    _show(
+        output,
+        (("source", source), ("token", made), ("digest", digest)),
+        lambda style: (
+            f"{style('token'.ljust(8), 'dim')}{made}",
+            f"{style('digest'.ljust(8), 'dim')}{digest}",
+            f"the digest belongs into `tokens` of the DynamicConfigSource of {source}",
+        ),
+    )
+    return Exit.OK
+
+
 def _parts(paths: Paths, file: Path | None) -> Parts:
     """As the ledger and the startup file say. A file that is invalid counts as little here as it
     does for the daemon: what was good last is taken."""

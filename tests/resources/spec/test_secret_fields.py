@@ -19,6 +19,7 @@ from tests.resources.routers import load
 
 _HELD: dict[str, dict[str, Any]] = {
     "PPPoEInterface": {"interface": "wan", "username": "u", "password": "hunter2"},
+    "DynamicConfigSource": {"source": "Owner/ci", "tokens": ["${hunter2}"]},
     "Plugin": {"executable": "/opt/x", "env": {"FEED": "hunter2", "TOKEN": "hunter2"}},
 }
 _WITH_SECRETS = [name for name in registry.names() if of_kind(name)]

@@ -6,6 +6,7 @@ import time
 
 from holdfast.agent.services.backend import Backend, whole
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.api.callers import Caller
 from holdfast.dataclass import dataclass
 from holdfast.errors import Refused
 from holdfast.render import action_documents
@@ -18,7 +19,7 @@ _LONGEST_NAME = 80
 class Actions:
     backend: Backend
 
-    async def list(self, _request: pb.ListActionsRequest) -> pb.Document:
+    async def list(self, _request: pb.ListActionsRequest, _caller: Caller) -> pb.Document:
         return await self.backend.in_thread(
             lambda: whole(
                 action_documents.list_document(
@@ -27,7 +28,7 @@ class Actions:
             )
         )
 
-    async def show(self, request: pb.ActionRequest) -> pb.Document:
+    async def show(self, request: pb.ActionRequest, _caller: Caller) -> pb.Document:
         return await self.backend.in_thread(
             lambda: whole(
                 action_documents.show_document(
@@ -36,17 +37,17 @@ class Actions:
             )
         )
 
-    async def journal(self, _request: pb.JournalRequest) -> pb.Document:
+    async def journal(self, _request: pb.JournalRequest, _caller: Caller) -> pb.Document:
         return await self.backend.in_thread(
             lambda: whole(action_documents.journal_document(self.backend.paths))
         )
 
-    async def approve(self, request: pb.ActionRequest) -> pb.Document:
+    async def approve(self, request: pb.ActionRequest, _caller: Caller) -> pb.Document:
         actions = self.backend.loop.proposers.actions
         approved = await actions.approve(request.key, _named(request.by), request.plan_digest)
         return whole(action_documents.approved_document(approved))
 
-    async def execute(self, request: pb.ExecuteRequest) -> pb.Document:
+    async def execute(self, request: pb.ExecuteRequest, _caller: Caller) -> pb.Document:
         if request.dry_run and not request.key:
             raise Refused("a dry run needs the key of an action")
         actions = self.backend.loop.proposers.actions
@@ -59,7 +60,7 @@ class Actions:
             action_documents.done_document(done, dry_run=request.dry_run), 1 if failed else 0
         )
 
-    async def rollback(self, request: pb.ActionRequest) -> pb.Document:
+    async def rollback(self, request: pb.ActionRequest, _caller: Caller) -> pb.Document:
         actions = self.backend.loop.proposers.actions
         if request.dry_run:
             done = await actions.dry_run(request.key, undoes=True)

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from holdfast.agent.declare_requests import Declared, DeclareRequest, Seen
 from holdfast.agent.services.backend import Backend
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.api.callers import Caller
 from holdfast.config.part import Id, Raw
 from holdfast.dataclass import dataclass
 from holdfast.errors import HoldfastError, Refused
@@ -29,10 +30,14 @@ _LONGEST_WAIT_S = 50.0
 class Dynamic:
     backend: Backend
 
-    async def list(self, request: pb.ListPartsRequest) -> AsyncGenerator[pb.Document, None]:
+    async def list(
+        self, request: pb.ListPartsRequest, caller: Caller
+    ) -> AsyncGenerator[pb.Document, None]:
+        source = request.source or caller.source
+        caller.refuse_other_source(source)
         parts = await self.backend.in_thread(self._parts)
-        found = parts.listed(every=request.all, source=request.source, status=request.status)
-        asked = bool(request.source or request.status)
+        found = parts.listed(every=request.all, source=source, status=request.status)
+        asked = bool(source or request.status)
         pieces = self.backend.document(
             request.form,
             lambda: dynamic.list_members(found),
@@ -41,8 +46,16 @@ class Dynamic:
         async for piece in pieces:
             yield piece
 
-    async def describe(self, request: pb.DescribePartRequest) -> AsyncGenerator[pb.Document, None]:
-        found = (await self.backend.in_thread(self._parts)).of(request.source)
+    async def describe(
+        self, request: pb.DescribePartRequest, caller: Caller
+    ) -> AsyncGenerator[pb.Document, None]:
+        caller.refuse_other_source(request.source)
+        parts = await self.backend.in_thread(self._parts)
+        found = tuple(
+            one
+            for one in parts.of(request.source)
+            if caller.source in ("", one.source)  # a part of another may be called so
+        )
         pieces = self.backend.document(
             request.form,
             lambda: dynamic.describe_members(found),
@@ -51,7 +64,9 @@ class Dynamic:
         async for piece in pieces:
             yield piece
 
-    async def render(self, _request: pb.RenderRequest) -> AsyncGenerator[pb.Document, None]:
+    async def render(
+        self, _request: pb.RenderRequest, _caller: Caller
+    ) -> AsyncGenerator[pb.Document, None]:
         effective = (await self.backend.in_thread(self._parts)).effective
         pieces = self.backend.document(
             pb.Form(), lambda: effective_config.members(effective), lambda _style: iter(())
@@ -59,7 +74,9 @@ class Dynamic:
         async for piece in pieces:
             yield piece
 
-    async def diff(self, request: pb.DiffRequest) -> AsyncGenerator[pb.Document, None]:
+    async def diff(
+        self, request: pb.DiffRequest, _caller: Caller
+    ) -> AsyncGenerator[pb.Document, None]:
         effective = (await self.backend.in_thread(self._parts)).effective
         pieces = self.backend.document(
             request.form,
@@ -69,9 +86,10 @@ class Dynamic:
         async for piece in pieces:
             yield piece
 
-    async def put(self, request: pb.PutPartRequest) -> pb.PutPartReply:
+    async def put(self, request: pb.PutPartRequest, caller: Caller) -> pb.PutPartReply:
         def work() -> pb.PutPartReply:
             part = part_of(_json(request.document))
+            caller.refuse_other_source(part.source)
             if plugin_of(part.source):
                 raise Refused(
                     f"{part.source}: parts of plugins come from their runs; others have a source"
@@ -96,7 +114,8 @@ class Dynamic:
         self.backend.loop.wake(f"the part {reply.ref}")
         return reply
 
-    async def declare(self, request: pb.DeclareRequest) -> pb.DeclareReply:
+    async def declare(self, request: pb.DeclareRequest, caller: Caller) -> pb.DeclareReply:
+        caller.refuse_other_source(request.source)
         wait = min(max(request.wait_seconds, 0.0), _LONGEST_WAIT_S)
         told: asyncio.Future[Declared] = asyncio.get_running_loop().create_future()
         batch = Batch(
@@ -118,7 +137,11 @@ class Dynamic:
             seen = (Seen.PENDING, f"no pass has seen it after {wait:g} s")
             return _declared(Declared(answer, {one.id: seen for one in answer.outcomes}))
 
-    async def withdraw(self, request: pb.WithdrawPartRequest) -> pb.WithdrawPartReply:
+    async def withdraw(
+        self, request: pb.WithdrawPartRequest, caller: Caller
+    ) -> pb.WithdrawPartReply:
+        caller.refuse_other_source(request.source)
+
         def work() -> pb.WithdrawPartReply:
             with self.backend.ledger("holdfast dynamic withdraw") as ledger:
                 return pb.WithdrawPartReply(ref=sources.withdraw(ledger, request.source))

@@ -8,6 +8,7 @@ from holdfast.agent.event_stream import EventStream
 from holdfast.agent.services import wire
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
+from holdfast.api.callers import Caller
 from holdfast.api.conditions import Busy
 from holdfast.dataclass import dataclass
 from holdfast.runtime.event_log import Filter
@@ -17,7 +18,9 @@ from holdfast.runtime.event_log import Filter
 class Events:
     stream: EventStream
 
-    async def read(self, request: pb.ReadEventsRequest) -> AsyncGenerator[pb.ReadEventsReply, None]:
+    async def read(
+        self, request: pb.ReadEventsRequest, _caller: Caller
+    ) -> AsyncGenerator[pb.ReadEventsReply, None]:
         if len(self.stream.readers) >= limits.MAX_SUBSCRIBERS:
             raise Busy(
                 f"{limits.MAX_SUBSCRIBERS} others read events already, which is as many as may"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.agent.services.backend import Backend, whole
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.api.callers import Caller
 from holdfast.dataclass import dataclass
 from holdfast.render import plugin_list
 from holdfast.state.ledger import Ledger
@@ -13,7 +14,7 @@ from holdfast.state.ledger import Ledger
 class Plugins:
     backend: Backend
 
-    async def list(self, _request: pb.ListPluginsRequest) -> pb.Document:
+    async def list(self, _request: pb.ListPluginsRequest, _caller: Caller) -> pb.Document:
         startup = self.backend.in_force(self.backend.loop.status).startup
 
         def work() -> pb.Document:
@@ -23,6 +24,6 @@ class Plugins:
 
         return await self.backend.in_thread(work)
 
-    async def run(self, request: pb.RunPluginRequest) -> pb.Document:
+    async def run(self, request: pb.RunPluginRequest, _caller: Caller) -> pb.Document:
         ran = await self.backend.loop.proposers.plugins.run(request.name, dry_run=request.dry_run)
         return whole(ran.document(dry_run=request.dry_run), 0 if ran.well else 1)

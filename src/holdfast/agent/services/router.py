@@ -19,6 +19,7 @@ from holdfast.agent.services.pass_requests import PassRequest
 from holdfast.agent.watch_manager import changed
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
+from holdfast.api.callers import Caller
 from holdfast.dataclass import asdict, dataclass, replace
 from holdfast.engine import document
 from holdfast.engine.difference import Differences
@@ -54,7 +55,7 @@ _LOOK_S = 0.02
 class Router:
     backend: Backend
 
-    async def about(self, _request: pb.AboutRequest) -> pb.AboutReply:
+    async def about(self, _request: pb.AboutRequest, _caller: Caller) -> pb.AboutReply:
         """Not before the first pass, which has a limit: until then there is nothing to be told."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.FIRST_PASS_S):
@@ -69,7 +70,7 @@ class Router:
             started=self.backend.started,
         )
 
-    async def console(self, _request: pb.ConsoleRequest) -> pb.ConsoleReply:
+    async def console(self, _request: pb.ConsoleRequest, _caller: Caller) -> pb.ConsoleReply:
         found = self.backend.loop.console
         if found is None or found.problem:
             why = found.problem if found is not None else "the daemon runs with `--listen none`"
@@ -78,7 +79,7 @@ class Router:
 
         return pb.ConsoleReply(address=found.address, silent=why_silent(found.listen))
 
-    async def status(self, request: pb.StatusRequest) -> pb.StatusReply:
+    async def status(self, request: pb.StatusRequest, _caller: Caller) -> pb.StatusReply:
         daemon, paths = self.backend.loop.status, self.backend.paths
         router = self.backend.in_force(daemon).router
 
@@ -103,7 +104,9 @@ class Router:
                 lambda: tell(look(paths, self._loaded(daemon)).plan)
             )
 
-    async def plan(self, request: pb.PlanRequest) -> AsyncGenerator[pb.PlanReply, None]:
+    async def plan(
+        self, request: pb.PlanRequest, _caller: Caller
+    ) -> AsyncGenerator[pb.PlanReply, None]:
         daemon, paths = self.backend.loop.status, self.backend.paths
 
         def work() -> tuple[Plan, Differences, Loaded, str]:
@@ -142,7 +145,9 @@ class Router:
         async for data in pieces:
             yield pb.PlanReply(data=data)
 
-    async def explain(self, request: pb.ExplainRequest) -> AsyncGenerator[pb.Document, None]:
+    async def explain(
+        self, request: pb.ExplainRequest, _caller: Caller
+    ) -> AsyncGenerator[pb.Document, None]:
         daemon, paths = self.backend.loop.status, self.backend.paths
         async with self.backend.turns:
             told = await self.backend.in_thread(
@@ -154,7 +159,9 @@ class Router:
             yield piece
         yield pb.Document(exit_code=0 if told.found else 1)
 
-    async def apply(self, request: pb.ApplyRequest) -> AsyncGenerator[pb.ApplyReply, None]:
+    async def apply(
+        self, request: pb.ApplyRequest, _caller: Caller
+    ) -> AsyncGenerator[pb.ApplyReply, None]:
         running = asyncio.get_running_loop()
         steps: asyncio.Queue[pb.ApplyReply | None] = asyncio.Queue()
 
@@ -201,7 +208,7 @@ class Router:
         async for data in pieces:
             yield pb.ApplyReply(data=data)
 
-    async def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmReply:
+    async def confirm(self, request: pb.ConfirmRequest, _caller: Caller) -> pb.ConfirmReply:
         moment = deadline.boot_clock()
 
         def work() -> pb.ConfirmReply:
@@ -216,7 +223,7 @@ class Router:
 
         return await self.backend.in_thread(work)
 
-    async def take_back(self, _request: pb.TakeBackRequest) -> pb.TakeBackReply:
+    async def take_back(self, _request: pb.TakeBackRequest, _caller: Caller) -> pb.TakeBackReply:
         def work() -> pb.TakeBackReply:
             with self.backend.ledger("holdfast rollback") as ledger:
                 reason = "it was taken back by `holdfast rollback`"
@@ -230,7 +237,7 @@ class Router:
         return await self.backend.in_thread(work)
 
     async def generations(
-        self, request: pb.GenerationsRequest
+        self, request: pb.GenerationsRequest, _caller: Caller
     ) -> AsyncGenerator[pb.Document, None]:
         def work() -> GenerationsTold:
             with Ledger.read(self.backend.paths) as ledger:

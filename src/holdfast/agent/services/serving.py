@@ -18,6 +18,7 @@ from holdfast.agent.services.router import Router
 from holdfast.agent.web import view
 from holdfast.agent.web.console import Console
 from holdfast.api.inherited import Inherited
+from holdfast.api.refusals import Refusals
 from holdfast.api.services import Services
 from holdfast.errors import HoldfastError
 from holdfast.runtime.log import Level, Line
@@ -28,16 +29,20 @@ _API = "the API"
 
 
 @asynccontextmanager
-async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> AsyncIterator[None]:
+async def api(
+    loop: Loop, say: Callable[[str], None], inherited: Inherited, refusals: Refusals
+) -> AsyncIterator[None]:
     """Answers while the body runs; what keeps it from that is told, and tried again."""
-    from holdfast.api.server import Server  # takes a while to import; tests of the loop do without
+    # These take a while to import; tests of the loop do without.
+    from holdfast.agent.services.speakers import SpeakerTask
+    from holdfast.api.server import Server
 
     def failed(line: str) -> None:
         say(Line(line, Level.ERROR))
 
     backend = Backend(loop)
     services = services_of(backend)
-    server = Server(services, failed, inherited)
+    server = Server(services, failed, refusals, inherited)
     unserved = Unserved(loop.paths)
 
     async def start() -> bool:
@@ -46,7 +51,7 @@ async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> A
             await server.start(loop.paths)
         except (OSError, HoldfastError) as error:
             await server.stop()
-            server = Server(services, failed, inherited)
+            server = Server(services, failed, refusals, inherited)
             loop.tell_beside(_API, Line(f"the API is not served: {error}", Level.ERROR))
             unserved.say()
             return False
@@ -54,16 +59,21 @@ async def api(loop: Loop, say: Callable[[str], None], inherited: Inherited) -> A
         unserved.close()
         return True
 
-    async def again() -> None:
-        while not await start():
-            await asyncio.sleep(_AGAIN_S)
+    ready = await start()
 
-    trying = None if await start() else asyncio.create_task(keep_running(again, say))
+    async def run() -> None:
+        nonlocal ready
+        while not ready:
+            await asyncio.sleep(_AGAIN_S)
+            ready = await start()
+        await SpeakerTask(loop, server).run()
+
+    task = asyncio.create_task(keep_running(run, say))
     try:
         yield
     finally:
-        if trying is not None:
-            trying.cancel()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         await server.stop()
         backend.close()
         unserved.close()

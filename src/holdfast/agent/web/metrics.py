@@ -70,10 +70,19 @@ LEFT_OUT = Described(
 )
 HINTS = Described("holdfast_hints", "Hints of change from outside, by artifact kind.", "kind", True)
 LOST = Described("holdfast_hints_lost", "Times the kernel had more to say than fits.", counts=True)
+REFUSED = Described(
+    "holdfast_api_refused",
+    "Calls refused for who made them: `unauthenticated` (a token that nobody has), `denied`,"
+    " `too-many` (of either, at a time).",
+    "socket",
+    counts=True,
+    second="reason",
+)
 
 ALL = (
     INFO, READY, PASSES, LAST, SECONDS, GENERATION, RESOURCES, LEFT, CONFLICTS, TROUBLES, WRITTEN,
     HEALTHY, ACTIVE, ACTIVE_SINCE, EVENTS, MISSED, LEFT_OUT, HINTS, LOST,
+    REFUSED,
 )  # fmt: skip
 
 
@@ -113,6 +122,8 @@ class _Collector:
         yield _labelled(LEFT_OUT, seen.events_left_out())
         yield _labelled(HINTS, {kind or "any": n for kind, n in seen.loop.hints.items()})
         yield _plain(LOST, seen.loop.hints_lost)
+        # Another thread adds to it.
+        yield _labelled(REFUSED, dict(seen.loop.refused_calls))
 
 
 def _plain(what: Described, value: float) -> Metric:

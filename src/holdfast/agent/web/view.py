@@ -45,6 +45,9 @@ class Loop(Protocol):
 
     @property
     def hints_lost(self) -> int: ...
+    @property
+    def refused_calls(self) -> Mapping[tuple[str, str], int]:
+        """Calls of the API that were refused for who made them, by socket and reason."""
 
     def alive(self) -> bool:
         """Whether the loop gets round: no pass hangs."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from holdfast.resources import registry
+from holdfast.resources.dynamic import tokens
 from holdfast.resources.dynamic.plugin import Plugin, Trigger, check_triggers
-from holdfast.resources.dynamic.source_name import caller, plugin_source
+from holdfast.resources.dynamic.source_name import GRANTS, MANAGER, caller, plugin_source
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
 from holdfast.resources.spec.durations import duration
 from holdfast.resources.spec.shape import (
+    Shape,
     Spec,
     choice,
     integer,
@@ -74,6 +77,40 @@ class Allowance(Spec):
     )
 
 
+# What the name of the socket's file leaves of the 107 bytes that the kernel takes.
+_LONGEST_NAME = 64
+
+
+def _parse_path(text: str) -> str:
+    if not text.startswith("/") or not text.isprintable() or "/../" in f"{text}/":
+        raise ValueError(f"{text!r} is not an absolute path")
+    if text.endswith("/") or len(text.rpartition("/")[2]) > _LONGEST_NAME:
+        raise ValueError(f"{text!r} does not end with a name of 1 to {_LONGEST_NAME} characters")
+    return text
+
+
+def _read_socket(value: Any) -> str:
+    """ "" for the place that it has by itself."""
+    if value is True:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError("must be true, or an absolute path")
+    return _parse_path(value)
+
+
+_SOCKET = Shape(
+    _read_socket,
+    {"anyOf": [{"const": True}, {"type": "string", "pattern": "^/"}]},
+    "`true` or absolute path",
+)
+
+
+def _parse_group(text: str) -> str:
+    if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", text):
+        raise ValueError(f"{text!r} cannot be the name of a group")
+    return text
+
+
 class DynamicConfigSource(Spec):
     plugin_ref: str | None = optional(
         reference(Plugin), "the plugin whose parts are taken in, or else `source`"
@@ -96,6 +133,33 @@ class DynamicConfigSource(Spec):
     triggers: tuple[Trigger, ...] | None = optional(
         listed(nested(Trigger)), "when the plugin runs, besides what it says itself"
     )
+    tokens: tuple[str, ...] | None = optional(
+        listed(tokens.shape()),
+        "digests of the tokens by which programs speak for this source on the daemon's API; two, so"
+        " that one can take the place of the other. `${NAME}`: what that variable of the daemon's"
+        " environment holds, a digest or the token itself",
+        secret=True,
+    )
+    token_file: str | None = optional(
+        parsed(_parse_path, "absolute path"),
+        "instead of `tokens`: a file with a digest on each line, which nobody but root can write;"
+        " read again when it changes",
+    )
+    socket: str | None = optional(
+        _SOCKET,
+        "a socket over which every call is this source's. `true`: /run/holdfast/owner-NAME.sock, or"
+        " manager-NAME.sock",
+    )
+    socket_group: str | None = optional(
+        parsed(_parse_group, "group"),
+        "the group that may open that socket, besides root (mode 0660); without, root alone (0600)",
+    )
+    grants: tuple[str, ...] | None = optional(
+        listed(choice(*GRANTS)),
+        "what a Manager may do on the API besides handing in its own parts and reading status,"
+        " events and explanations. `plan`: read what a pass would do. `config`: read the effective"
+        " config, and what was applied before",
+    )
 
     @property
     def contributor(self) -> str:
@@ -112,6 +176,7 @@ def check(resource: Resource) -> Iterator[Fault]:
     if spec.source is not None and spec.triggers is not None:
         yield Fault(("triggers",), "has no meaning with `source`: only plugins are run")
     yield from check_triggers(spec.triggers or ())
+    yield from _check_callers(spec)
     for index, name in enumerate(spec.allow.kinds if spec.allow is not None else ()):
         at = ("allow", "kinds", index)
         trouble = registry.kind_trouble(name)
@@ -119,6 +184,32 @@ def check(resource: Resource) -> Iterator[Fault]:
             yield Fault(at, trouble)
         elif registry.kind(name).open_to_others is None:
             yield Fault(at, f"a {name} can stand in the startup file alone")
+
+
+def _check_callers(spec: DynamicConfigSource) -> Iterator[Fault]:
+    """Who may speak for it."""
+    given = {
+        "tokens": spec.tokens,
+        "tokenFile": spec.token_file,
+        "socket": spec.socket,
+        "socketGroup": spec.socket_group,
+        "grants": spec.grants,
+    }
+    if spec.source is None:
+        for name, value in given.items():
+            if value is not None:
+                yield Fault((name,), "has no meaning with `pluginRef`: a plugin makes no calls")
+        return
+    if spec.tokens is not None and spec.token_file is not None:
+        yield Fault(("tokenFile",), "has no meaning beside `tokens`: give one of them")
+    if len(spec.tokens or ()) > tokens.MOST:
+        yield Fault(("tokens",), f"are more than {tokens.MOST}: the one in use, and the next one")
+    if spec.socket_group is not None and spec.socket is None:
+        yield Fault(("socketGroup",), "has no meaning without `socket`")
+    if spec.socket == "" and len(spec.source) > _LONGEST_NAME - len(".sock"):
+        yield Fault(("socket",), f"cannot be called after {spec.source}: give a path")
+    if spec.grants is not None and not spec.source.startswith(f"{MANAGER}/"):
+        yield Fault(("grants",), "has no meaning for an Owner, who hands in its own parts alone")
 
 
 KINDS = (

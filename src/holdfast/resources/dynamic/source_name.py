@@ -9,6 +9,8 @@ from holdfast.resources.spec.shape import Shape, parsed
 
 PLUGIN, OWNER, MANAGER = "Plugin", "Owner", "Manager"
 CLASSES = (PLUGIN, OWNER, MANAGER)
+# What the file may let a manager do on the API besides.
+GRANTS = ("plan", "config")
 _REF = re.compile(rf"((?:{'|'.join(CLASSES)})/[A-Za-z0-9._-]+)#\d+")
 
 
