@@ -129,7 +129,7 @@ class Frr:
     def start(self, *daemons: str) -> None:
         """zebra, before it mgmtd where this version has one, and these."""
         first = ("mgmtd", "zebra") if self.is_10 else ("zebra",)
-        wanted = [daemon for daemon in dict.fromkeys((*first, *daemons))]
+        wanted = list(dict.fromkeys((*first, *daemons)))
         for daemon in wanted:
             if daemon not in self._running:
                 self._start(daemon)
