@@ -194,6 +194,9 @@ class BulkKind:
     identify: Callable[[Fields], tuple[bytes, bytes]]  # fields of an artifact -> scope, key
     # The group that all artifacts of a scope are in: the routing table of a route.
     group: Callable[[bytes], str]
+    template_of: Callable[[Artifact], tuple[Any, bytes]]  # the inverse of expand
+    # Whether anybody can declare what has this template, so that it can be asked for again.
+    declarable: Callable[[Any], bool] = lambda _template: True
     # Why nothing can be made on something that it requires, as that is; empty if it can.
     unfit: Callable[[Key, Fields], str] = lambda _key, _fields: ""
 

@@ -15,7 +15,7 @@ from holdfast.engine import ownership
 from holdfast.engine.artifact import Artifact, ArtifactKind, Batch, Fields, Key, MadeOf, Value
 from holdfast.engine.claim import Claim, Provenance
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
-from holdfast.engine.kinds import KINDS, route
+from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.link import link_key
 from holdfast.engine.observed import BulkSighting, Observed, Sighting
 from holdfast.engine.plan import Operation, Plan, Verb
@@ -205,9 +205,8 @@ class _Taking:
                     if isinstance(op.subject, Batch) and op.kind == name and op.verb is Verb.KEEP:
                         yield op.subject
             else:
-                # One that stands aside nobody can declare, so that it cannot be asked for either.
                 found = Unmatched(kind, seen.own, seen.unpack).batches()
-                yield from (batch for batch in found if not batch.template.aside)
+                yield from (batch for batch in found if kind.packing.declarable(batch.template))
             yield from self._claimed(kind, seen)
 
     def _claimed(self, kind: ArtifactKind, seen: BulkSighting) -> Iterator[Batch]:
@@ -217,7 +216,7 @@ class _Taking:
                 scope, packed = kind.packing.identify(claim.fields)
                 there = seen.foreign.get(scope + packed, ())
                 for sighting, _ in ownership.split(kind, there, claim, self.epoch)[0]:
-                    shared, _ = route.template_of(sighting.artifact)
+                    shared, _ = kind.packing.template_of(sighting.artifact)
                     yield Batch(kind, shared, [packed])
 
     def _planned(self) -> dict[Key, Operation]:

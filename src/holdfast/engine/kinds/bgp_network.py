@@ -55,6 +55,10 @@ def _scope(family: int, vrf: str) -> bytes:
     return bytes((family,)) + vrf.encode()
 
 
+def _vrf_of(scope: bytes) -> str:
+    return scope[1:].decode()
+
+
 def network_key(prefix: str, vrf: str = DEFAULT_VRF) -> Key:
     return Key(BGP_NETWORK.name, in_vrf(prefix, vrf))
 
@@ -161,7 +165,14 @@ BGP_NETWORK = ArtifactKind(
     partial_look=PartialLook.KIND,
     shown=_shown,
     naming=Naming(aliases=("network",), by=NamedBy.DESTINATION),
-    bulk=BulkKind(scope=scope, expand=expand, identify=identify),
+    bulk=BulkKind(
+        scope=scope,
+        expand=expand,
+        identify=identify,
+        template_of=template_of,
+        declarable=lambda shared: not shared.other,
+        group=_vrf_of,
+    ),
 )
 
 

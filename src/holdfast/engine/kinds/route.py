@@ -323,6 +323,15 @@ ROUTE = ArtifactKind(
     naming=Naming(
         aliases=("r",), by=NamedBy.DESTINATION, recognised=lambda word: word == "default"
     ),
-    bulk=BulkKind(scope=scope, expand=expand, identify=identify, group=_table_of, unfit=unfit),
+    bulk=BulkKind(
+        scope=scope,
+        expand=expand,
+        identify=identify,
+        template_of=template_of,
+        # One that stands aside nobody can declare.
+        declarable=lambda shared: not shared.aside,
+        group=_table_of,
+        unfit=unfit,
+    ),
     tells_its_maker=True,
 )
