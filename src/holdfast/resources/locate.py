@@ -10,8 +10,9 @@ from holdfast.config.document import Document, Place, SourceFile, parse
 from holdfast.dataclass import dataclass
 from holdfast.engine.artifact import Key
 from holdfast.engine.intent import BulkIntent, Waiting
-from holdfast.engine.kinds import KINDS
+from holdfast.engine.kinds import KINDS, bgp_network
 from holdfast.engine.kinds import route as routes
+from holdfast.engine.kinds.bgp_instance import name_and_vrf
 from holdfast.resources import registry
 from holdfast.resources.compile import declared
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
@@ -52,20 +53,37 @@ def _declarations(router: Router, key: Key, facts: Facts, root: str) -> Iterator
 
 
 def _identity(key: Key) -> Identity | None:
-    """Scope and key of a route from its name: `PREFIX [table N] [metric N]`."""
+    """Scope and key of an artifact of a bulk kind, from its name."""
+    try:
+        return _NAMED[key.kind](key)
+    except (ValueError, OSError):
+        return None
+
+
+def _route(key: Key) -> Identity:
+    """`PREFIX [table N] [metric N]`."""
     prefix, *words = key.name.split()
     said = dict(zip(words[::2], words[1::2], strict=False))
     default = routes.IPV6_DEFAULT_METRIC if ":" in prefix else 0
-    try:
-        return routes.identify(
-            {
-                "destination": prefix,
-                "table": int(said.get("table", routes.MAIN_TABLE)),
-                "metric": int(said.get("metric", default)),
-            }
-        )
-    except (ValueError, OSError):
-        return None
+    return routes.identify(
+        {
+            "destination": prefix,
+            "table": int(said.get("table", routes.MAIN_TABLE)),
+            "metric": int(said.get("metric", default)),
+        }
+    )
+
+
+def _network(key: Key) -> Identity:
+    """`PREFIX [vrf NAME]`."""
+    prefix, vrf = name_and_vrf(key.name)
+    return bgp_network.identify({"prefix": prefix, "vrf": vrf})
+
+
+_NAMED: Mapping[str, Callable[[Key], Identity]] = {
+    routes.ROUTE.name: _route,
+    bgp_network.BGP_NETWORK.name: _network,
+}
 
 
 def route_places(

@@ -24,7 +24,7 @@ VERSION = "v1alpha1"
 DOMAINS = ("holdfast.dev", "routerd.net")  # the second is an alias of the first
 ALIAS = DOMAINS[1]
 # The folders that hold kinds, in the order in which people are told of them.
-AREAS = ("links", "wan", "routes", "uplinks", "lan", "firewall", "system", "dynamic")
+AREAS = ("links", "wan", "routes", "routing", "uplinks", "lan", "firewall", "system", "dynamic")
 
 # Documents that are handed in by themselves and are no resources of a Router, and how.
 DOCUMENTS: dict[str, str] = {

@@ -9,7 +9,6 @@ from holdfast.config.document import Place
 from holdfast.engine.artifact import Artifact, Batch, Key
 from holdfast.engine.bulk_keys import few_of
 from holdfast.engine.intent import BulkIntent, Waiting
-from holdfast.engine.kinds import route as routes
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.rule import RULE
 from holdfast.resources import registry
@@ -70,13 +69,14 @@ def taken(
 def check_artifacts(declared: Iterable[Declared], places: RoutePlaces) -> Iterator[Finding]:
     """One artifact declared by several resources: the same by all, or it is a clash."""
     seen: dict[Key, tuple[Resource, Artifact]] = {}
-    bulk: dict[bytes, list[tuple[Resource, Batch]]] = defaultdict(list)
+    bulk: dict[tuple[str, bytes], list[tuple[Resource, Batch]]] = defaultdict(list)
     rules: list[tuple[Resource, Artifact]] = []
     for resource, intent in declared:
         if isinstance(intent, Waiting):
             continue
         if isinstance(intent, BulkIntent):
-            bulk[intent.batch.scope].append((resource, intent.batch))
+            batch = intent.batch
+            bulk[batch.kind.name, batch.scope].append((resource, batch))
             continue
         artifact = intent.artifact
         if artifact.key.kind == RULE.name:
@@ -88,9 +88,9 @@ def check_artifacts(declared: Iterable[Declared], places: RoutePlaces) -> Iterat
             if first.fields != artifact.fields:
                 yield resource, Fault((), _difference(artifact, first, holder))
     yield from _rules(rules)
-    for scope, batches in bulk.items():
+    for (_, scope), batches in bulk.items():
         if len(batches) > 1:
-            yield from _routes(scope, batches, places)
+            yield from _bulk(scope, batches, places)
 
 
 def _difference(artifact: Artifact, other: Artifact, holder: Resource) -> str:
@@ -134,11 +134,11 @@ def _all_apart(lists: Sequence[Sequence[bytes]]) -> bool:
     return len(keys) == sum(map(len, others)) and not few_of(keys, longest)
 
 
-def _routes(
+def _bulk(
     scope: bytes, batches: list[tuple[Resource, Batch]], places: RoutePlaces
 ) -> Iterator[Finding]:
-    """Routes with one identity and different fields. Built for lists of any length: where no
-    destination is there twice, nothing is done for a single route."""
+    """Artifacts of a bulk kind with one identity and different fields. Built for lists of any
+    length: where no key is there twice, nothing is done for a single one."""
     if _all_apart([batch.keys for _, batch in batches]):
         return
     seen: dict[bytes, tuple[Resource, Batch]] = {}
@@ -157,9 +157,14 @@ def _routes(
             involved[one.index] = one
     found = {index: places(involved[index], keys) for index, keys in wanted.items()}
     for key, resource, batch, holder in clashing[:_FINDINGS_SHOWN]:
-        route = routes.expand(batch.template, key).key
+        named = batch.artifact(key).key
         at = found[holder.index].get((scope, key), holder.place)
-        message = f"{route} is declared differently by {holder.id} at {at}"
+        message = f"{named} is declared differently by {holder.id} at {at}"
         yield resource, Fault((), message, at=found[resource.index].get((scope, key)))
     if more > 0:
-        yield clashing[-1][1], Fault((), f"and {more} more routes that others declare differently")
+        yield (
+            clashing[-1][1],
+            Fault(
+                (), f"and {more} more {clashing[-1][2].kind.name}s that others declare differently"
+            ),
+        )

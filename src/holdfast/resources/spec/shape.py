@@ -135,7 +135,8 @@ class Spec:
             entry.attribute = attribute
             entry.name = entry.name or _camel(attribute)
             delattr(cls, attribute)
-        cls.entries = tuple(entry for _, entry in found)
+        # Of a spec that is made of another, its own come first.
+        cls.entries = (*(entry for _, entry in found), *cls.entries)
 
     def __init__(self, **values: Any) -> None:
         """Takes values as they are; what comes from outside goes through `read`."""

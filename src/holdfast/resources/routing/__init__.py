@@ -1,0 +1,1 @@
+"""Routing protocols that FRR speaks: BGP, BFD and OSPF."""
