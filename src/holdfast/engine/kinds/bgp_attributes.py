@@ -17,9 +17,8 @@ from holdfast.dataclass import dataclass
 PREFIX = "HF-"
 _NAME = re.compile(r"HF-(?:[A-Za-z0-9_.-]+-)?[0-9a-f]{16}")
 
-# As FRR writes them.
+# As FRR 8.4 and 10.3 write them. "internet" is none: 8.4 takes it for every route, 10.3 not at all.
 WELL_KNOWN = {
-    "internet": 0x00000000,
     "graceful-shutdown": 0xFFFF0000,
     "accept-own": 0xFFFF0001,
     "route-filter-translated-v4": 0xFFFF0002,
@@ -28,6 +27,7 @@ WELL_KNOWN = {
     "route-filter-v6": 0xFFFF0005,
     "llgr-stale": 0xFFFF0006,
     "no-llgr": 0xFFFF0007,
+    "accept-own-nexthop": 0xFFFF0008,
     "blackhole": 0xFFFF029A,
     "no-export": 0xFFFFFF01,
     "no-advertise": 0xFFFFFF02,
@@ -136,13 +136,15 @@ def community_number(text: str) -> int:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError("is no community: write two numbers (65001:100) or a name (no-export)")
     if not colon:
-        if int(text) > 0xFFFFFFFF:
-            raise ValueError("is larger than 4294967295")
+        if not 0 < int(text) <= 0xFFFFFFFF:
+            raise ValueError("must be from 1 to 4294967295")
         return int(text)
     if max(int(high), int(low)) > 0xFFFF:
         raise ValueError(
             "has a number above 65535: a large community (65536:1:100) has room for it"
         )
+    if not int(high) and not int(low):
+        raise ValueError("is no community: FRR takes it for every route, or for none")
     return int(high) << 16 | int(low)
 
 

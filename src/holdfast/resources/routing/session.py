@@ -365,4 +365,5 @@ def _settings(family: Family, taken: str, given: str) -> Iterator[str]:
     if family.send_default:
         yield "default-originate"
     if family.allow_own_as is not None:
-        yield f"allowas-in {family.allow_own_as}"
+        # FRR writes no number where it is the one it takes by itself.
+        yield "allowas-in" if family.allow_own_as == 3 else f"allowas-in {family.allow_own_as}"
