@@ -225,6 +225,10 @@ class Bird:
             )
         wait_until("BIRD answers", self._control.exists)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def ask(self, command: str) -> str:
         """The answer to a command of birdc."""
         said = b""
