@@ -15,7 +15,8 @@ NAMES = (
     "cli-start", "routes-cold", "routes-noop", "routes-foreign", "routes-million",
     "firewall-change", "firewall-change-set", "default-route-failover", "plan-resources",
     "plan-resources-many", "plan-differences", "route-add-one", "drift-repair", "daemon-storm",
-    "daemon-fight", "daemon-idle", "watch-storm", "source-put-one",
+    "daemon-fight", "daemon-idle", "watch-storm", "source-put-one", "frr-batch", "frr-singles",
+    "frr-noop", "frr-withdraw", "frr-attributes", "frr-restart",
 )  # fmt: skip
 
 

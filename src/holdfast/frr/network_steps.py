@@ -7,7 +7,7 @@ five seconds more once it is. Then the networks, in a pipeline.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
 
 from holdfast.dataclass import dataclass, field
@@ -100,13 +100,8 @@ def carry_out(jobs: Sequence[NetworkJob], config: RunningConfig, bgpd: Daemon) -
     if any(crashing.values()):
         _tell(bgpd, [(each, key, _no(key)) for each in made for key in crashing[id(each)]])
         time.sleep(_FORGOTTEN_S)
-    _tell(
-        bgpd,
-        [
-            *((each, key, _give(each, key)) for each in made for key in each.todo),
-            *((each, key, _no(key)) for each in gone for key in each.todo),
-        ],
-    )
+    told = [(each, key, said) for each in made for key, said in _given(each)]
+    _tell(bgpd, [*told, *((each, key, _no(key)) for each in gone for key in each.todo)])
 
 
 def maps(wanted: Mapping[str, Attributes], config: RunningConfig) -> list[Step]:
@@ -143,10 +138,10 @@ def _contents(subject: Artifact | Batch) -> tuple[NetworkTemplate, Sequence[byte
     return shared, [key]
 
 
-def _there(config: RunningConfig, shared: NetworkTemplate) -> dict[bytes, str]:
+def _there(config: RunningConfig, shared: NetworkTemplate) -> Mapping[bytes, str]:
     instance = config.bgp.get(shared.vrf)
     family = instance.families.get(FAMILIES[shared.family]) if instance else None
-    return dict(keyed(family, shared.family)) if family is not None else {}
+    return keyed(family.networks, shared.family) if family is not None else {}
 
 
 def _planned(operation: Operation, key: bytes) -> str | None:
@@ -156,8 +151,10 @@ def _planned(operation: Operation, key: bytes) -> str | None:
     return shared.other if key in keys else None
 
 
-def _give(each: NetworkJob, key: bytes) -> Line:
-    return lines.network(destination(key), each.shared.attributes.map_name)
+def _given(each: NetworkJob) -> Iterator[tuple[bytes, Line]]:
+    name = each.shared.attributes.map_name
+    for key in each.todo:
+        yield key, lines.network(destination(key), name)
 
 
 def _no(key: bytes) -> Line:

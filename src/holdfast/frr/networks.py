@@ -8,17 +8,19 @@ beginning, and comparing them with what is declared is algebra of sets.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Batch
 from holdfast.engine.kinds.bgp_attributes import NO_ATTRIBUTES, attributes_of, name_of, ours
 from holdfast.engine.kinds.bgp_network import NetworkTemplate, expand, scope
 from holdfast.engine.observed import Sighting
-from holdfast.frr.running_config import Bgp, Family, RunningConfig, networks
+from holdfast.frr.running_config import Bgp, RunningConfig
 
 TAG = "map HF-…"
 FAMILIES = {4: "ipv4 unicast", 6: "ipv6 unicast"}
+_LENGTHS = {str(length): bytes((length,)) for length in range(129)}
 _BROKEN = "!"  # before the line of a network whose map was changed or is missing
 _SIZES = {4: 5, 6: 17}
 
@@ -87,7 +89,7 @@ def _see(
     shared_scope = scope(NetworkTemplate(family, vrf))
     heads: dict[str, bytes] = {}  # of those that are ours
     own = seen.own
-    for key, said in keyed(told, family):
+    for key, said in keyed(told.networks, family).items():
         head = heads.get(said)
         if head is None:
             head = heads[said] = _own_head(family, vrf, said, seen.config)
@@ -99,13 +101,18 @@ def _see(
             seen.foreign.setdefault(shared_scope + key, []).append(sighting)
 
 
-def keyed(told: Family, family: int) -> Iterator[tuple[bytes, str]]:
-    """Key and rest of the line of each network."""
+@lru_cache(maxsize=8)
+def keyed(lines: str, family: int) -> Mapping[bytes, str]:
+    """Key and rest of the line of each network. Kept for the last few texts: whoever looks and then
+    acts on it asks twice."""
     kind = socket.AF_INET6 if family == 6 else socket.AF_INET
     to_bytes = socket.inet_pton
-    for prefix, said in networks(told):
+    found = {}
+    for line in lines.splitlines():
+        _, prefix, *said = line.split(None, 2)
         address, _, length = prefix.partition("/")
-        yield bytes((int(length),)) + to_bytes(kind, address), said
+        found[_LENGTHS[length] + to_bytes(kind, address)] = said[0] if said else ""
+    return found
 
 
 def map_of(said: str) -> str:
