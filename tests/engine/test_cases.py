@@ -41,4 +41,5 @@ def test_every_kind_and_verb_has_a_case() -> None:
     said = [(verb, subject) for one in operations for verb, subject in one.items() if verb in verbs]
     assert {verb for verb, _ in said} == verbs
     named = {str(subject if isinstance(subject, str) else subject[0]) for _, subject in said}
-    assert {name.partition(" ")[0] for name in named} == set(KINDS)
+    # Cases know routes in bulk, and no others: test_routing_kinds.py plans networks.
+    assert {name.partition(" ")[0] for name in named} == set(KINDS) - {"bgp_network"}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import pytest
 
-from holdfast.engine.artifact import Artifact
+from holdfast.engine.artifact import Artifact, Batch
+from holdfast.engine.intent import BulkIntent, Desired
 from holdfast.engine.kinds import bfd, bgp_filter, bgp_network, bgp_peer, ospf
 from holdfast.engine.kinds import bgp_attributes as attributes
 from holdfast.engine.kinds.bgp_attributes import NO_ATTRIBUTES, Attributes
 from holdfast.engine.kinds.bgp_network import BGP_NETWORK, NetworkTemplate, pack_key
 from holdfast.engine.kinds.bgp_peer import BGP_PEER, Session
+from holdfast.engine.observed import Observed, Sighting
 from holdfast.engine.plan import Change, Operation, Verb
+from holdfast.engine.planner import plan
+from holdfast.engine.policy import Policy
 
 EVERYTHING = Attributes(
     0,
@@ -161,3 +166,52 @@ def test_every_field_of_a_kind_is_declared() -> None:
     ]
     for artifact, fields in made:
         assert set(fields) - {"other"} <= set(artifact.fields), artifact.key
+
+
+class Networks:
+    """A BulkSighting of networks that are ours."""
+
+    tag = 0
+    tag_text = "map HF-…"
+    exact = False
+    foreign: ClassVar[Mapping[bytes, Sequence[Sighting]]] = {}
+    impaired: ClassVar[Mapping[bytes, str]] = {}
+
+    def __init__(self, *there: tuple[NetworkTemplate, bytes]) -> None:
+        self.there = {repr(one).encode(): one for one in there}
+
+    @property
+    def own(self) -> frozenset[bytes]:
+        return frozenset(self.there)
+
+    def pack(self, batch: Batch) -> list[bytes]:
+        return [repr((batch.template, key)).encode() for key in batch.keys]
+
+    def unpack(self, body: bytes) -> tuple[NetworkTemplate, bytes]:
+        return self.there[body]
+
+    def single(self, template: NetworkTemplate, key: bytes) -> Sighting:
+        return Sighting(bgp_network.expand(template, key), tag=self.tag_text)
+
+
+def test_networks_are_planned_by_what_they_are_told_with() -> None:
+    """One as declared, one with other attributes, one whose line says more, one that goes."""
+    keys = [pack_key(bytes((10, number, 0, 0)), 16) for number in range(5)]
+    plain, other = NetworkTemplate(4), NetworkTemplate(4, attributes=EVERYTHING)
+    backdoor = NetworkTemplate(4, other="backdoor")
+    wanted = BulkIntent("BGPPrefix/a", bgp_network.batch(plain, keys[:4]), "router.yaml:1")
+    seen = Networks((plain, keys[0]), (other, keys[1]), (backdoor, keys[2]), (plain, keys[4]))
+    made = plan(Desired((wanted,)), Observed(bulk={BGP_NETWORK.name: seen}), {}, Policy())
+    done = {
+        (op.verb.value, key[2], op.risk.value)
+        for op in made.operations
+        if isinstance(op.subject, Batch)
+        for key in op.subject.keys
+    }
+    assert done == {
+        ("keep", 0, "none"),
+        ("update", 1, "low"),
+        ("update", 2, "low"),
+        ("create", 3, "low"),
+        ("delete", 4, "medium"),
+    }
