@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -15,6 +17,7 @@ import pytest
 
 from holdfast.cli.main import run
 from holdfast.resources import registry
+from tests import command_server
 from tests.child import in_child
 from tests.namespace import Namespace
 from tests.resources.parts import admitting
@@ -48,6 +51,15 @@ class Done:
         return json.loads(self.out)
 
 
+def _piped(text: str) -> IO[bytes]:
+    """A pipe that holds the text and that nobody writes to any more."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as stream:
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, max(65536, len(text.encode())))
+        stream.write(text.encode())
+    return os.fdopen(reader, "rb")
+
+
 def without_notices(err: str) -> str:
     """Without what is said after a second of waiting: whether it takes that long is up to the
     machine."""
@@ -70,11 +82,27 @@ class Holdfast:
         return plain | more
 
     def run(self, *words: str, stdin: str = "", **environment: str) -> Done:
+        """In a process that is forked from one that has imported Holdfast."""
+        with ExitStack() as stack:
+            given = stack.enter_context(_piped(stdin))
+            out, err = (stack.enter_context(TemporaryFile("w+")) for _ in range(2))
+            code = command_server.run(
+                self.arguments(*words)[1:],
+                self.folder,
+                self.environment(**environment),
+                (given, out, err),
+            )
+            out.seek(0)
+            err.seek(0)
+            return Done(code, out.read(), without_notices(err.read()))
+
+    def start_and_wait(self, *words: str, **environment: str) -> Done:
+        """As users run it, interpreter and all."""
         done = subprocess.run(
             self.arguments(*words),
             cwd=self.folder,
             env=self.environment(**environment),
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=180,

@@ -176,12 +176,12 @@ def test_faults_of_our_own_are_short_unless_asked(holdfast: Holdfast) -> None:
     shadow.write_text("import sys\nsys.modules['holdfast.resources.router'] = None\n")
     holdfast.declare(WAN)
     path = str(holdfast.folder)
-    done = holdfast.run("validate", "router.yaml", PYTHONPATH=path)
+    done = holdfast.start_and_wait("validate", "router.yaml", PYTHONPATH=path)
     assert done.code == 1
     assert "a fault in Holdfast itself: ModuleNotFoundError" in done.err
     assert "HOLDFAST_DEBUG=1" in done.err
     assert "Traceback" not in done.err
-    done = holdfast.run("validate", "router.yaml", PYTHONPATH=path, HOLDFAST_DEBUG="1")
+    done = holdfast.start_and_wait("validate", "router.yaml", PYTHONPATH=path, HOLDFAST_DEBUG="1")
     assert "Traceback" in done.err
 
 
