@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -14,10 +13,11 @@ from holdfast.engine.kinds import bgp_attributes as attributes
 from holdfast.engine.kinds.bgp_attributes import NO_ATTRIBUTES, Attributes
 from holdfast.engine.kinds.bgp_network import BGP_NETWORK, NetworkTemplate, pack_key
 from holdfast.engine.kinds.bgp_peer import BGP_PEER, Session
-from holdfast.engine.observed import Observed, Sighting
+from holdfast.engine.observed import Observed
 from holdfast.engine.plan import Change, Operation, Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
+from tests.engine.memory_networks import Networks
 
 EVERYTHING = Attributes(
     0,
@@ -166,32 +166,6 @@ def test_every_field_of_a_kind_is_declared() -> None:
     ]
     for artifact, fields in made:
         assert set(fields) - {"other"} <= set(artifact.fields), artifact.key
-
-
-class Networks:
-    """A BulkSighting of networks that are ours."""
-
-    tag = 0
-    tag_text = "map HF-…"
-    exact = False
-    foreign: ClassVar[Mapping[bytes, Sequence[Sighting]]] = {}
-    impaired: ClassVar[Mapping[bytes, str]] = {}
-
-    def __init__(self, *there: tuple[NetworkTemplate, bytes]) -> None:
-        self.there = {repr(one).encode(): one for one in there}
-
-    @property
-    def own(self) -> frozenset[bytes]:
-        return frozenset(self.there)
-
-    def pack(self, batch: Batch) -> list[bytes]:
-        return [repr((batch.template, key)).encode() for key in batch.keys]
-
-    def unpack(self, body: bytes) -> tuple[NetworkTemplate, bytes]:
-        return self.there[body]
-
-    def single(self, template: NetworkTemplate, key: bytes) -> Sighting:
-        return Sighting(bgp_network.expand(template, key), tag=self.tag_text)
 
 
 def test_networks_are_planned_by_what_they_are_told_with() -> None:

@@ -33,6 +33,7 @@ from holdfast.resources.router import Router, load_router
 from holdfast.resources.site import site_of
 from holdfast.resources.spec.moments import format_moment
 from holdfast.runtime import part_checks
+from tests.engine.memory_networks import Networks
 from tests.engine.memory_routes import MemoryRoutes
 from tests.resources.mutations import mistakes, mutants
 from tests.resources.parts import NOW
@@ -86,7 +87,7 @@ def _plan(router: Router, root: Path) -> None:
     """Whatever is known of the world outside."""
     for facts in (NOTHING_KNOWN, everything_known(router), _everything_over(router)):
         desired = compile_router(router, facts, str(root))
-        observed = Observed(bulk={"route": MemoryRoutes()})
+        observed = Observed(bulk={"route": MemoryRoutes(), "bgp_network": Networks()})
         planned = plan(desired, observed, {}, Policy())
         json.dumps([*document.operations(planned.operations)]).encode()
 

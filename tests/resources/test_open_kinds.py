@@ -159,3 +159,14 @@ def test_a_path_mtu_policy_that_would_change_advertisements(tmp_path: Path) -> N
     }
     said = _rejected(load(tmp_path, admitting()), part("Owner/ci", raw("PathMTUPolicy", "x", spec)))
     assert "spec.ipv6RA.enabled: leads to a program and its file" in said
+
+
+@pytest.mark.parametrize("kind", ["BGPPeer", "BGPPeerGroup"])
+def test_a_password_file_of_another_source(kind: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of root\n")
+    spec = {"remoteAS": 65000, "passwordFile": str(secret)}
+    spec |= {"address": "192.0.2.1"} if kind == "BGPPeer" else {}
+    given = contribution.read(part("Owner/ci", raw(kind, "a", spec)), 0)
+    assert "a part cannot name files" in str(given.problems[0])
+    assert "of root" not in str(given.problems)

@@ -47,8 +47,18 @@ ABOUT: dict[str, tuple[list[str], list[str]]] = {
     "IPv4SourceNAT": (["192.168.160.0/24"], ["wan"]),
     "Zone": ([], ["lan"]),
     "Sysctl": ([], []),
+    "BFDProfile": ([], []),
+    "BFDSession": (["192.0.2.254"], ["wan"]),
+    "BGPAggregate": (["203.0.112.0/20"], []),
+    "BGPFilter": (["10.0.0.0/8"], []),
+    "BGPInstance": ([], []),
+    "BGPPeer": (["0.0.0.0/0"], []),
+    "BGPPeerGroup": (["10.0.0.0/24"], []),
+    "BGPPrefix": (["203.0.113.0/24", "2001:db8:113::/48"], []),
+    "OSPFInterface": (["0.0.0.0/0"], ["lan"]),
+    "OSPFPrefix": (["203.0.113.10", "2001:db8:113::10"], []),
 }
-SIZES = {"RouteList": 3}  # each of its routes counts
+SIZES = {"RouteList": 3, "BGPPrefix": 2, "OSPFPrefix": 2}  # each route or prefix counts
 OPEN = [name for name in registry.names() if registry.kind(name).open_to_others]
 SETTINGS = {"sysctls": [{"source": "Owner/ci", "keys": ["net.*"]}]}
 GOOD = raw("IPv4Route", "good", {"destination": "10.66.0.0/16", "type": "blackhole"})

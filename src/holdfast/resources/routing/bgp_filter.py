@@ -9,7 +9,7 @@ from holdfast.engine.artifact import Artifact
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds import bgp_filter as filters
 from holdfast.engine.kinds.bgp_filter import BGP_FILTER
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.routing import path_attributes
 from holdfast.resources.routing.bgp_instance import GROUPS
 from holdfast.resources.routing.path_attributes import PathAttributes
@@ -24,7 +24,7 @@ from holdfast.resources.spec.shape import (
     optional,
     required,
 )
-from holdfast.resources.spec.values import Network, prefix
+from holdfast.resources.spec.values import EVERYTHING, Network, prefix
 
 FAMILIES = (4, 6)
 _STEP = 10  # between the numbers of entries
@@ -176,6 +176,19 @@ def made(resource: Resource, family: int) -> Artifact:
     return filters.bgp_filter(f"{resource.name}-v{family}", lines(resource.spec, family))
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """Routes to anywhere, where it lets them through without a look at their prefix."""
+    spec: BGPFilter = resource.spec
+    at: list[Location] = [("default",)] if spec.default == "permit" else []
+    at += (
+        ("rules", index)
+        for index, rule in enumerate(spec.rules)
+        if rule.action == "permit" and not rule.prefixes
+    )
+    for location in at:
+        yield from (Reach(location, EVERYTHING[family]) for family in FAMILIES)
+
+
 def intents(resource: Resource, _site: Site) -> Iterator[Intent]:
     for family in FAMILIES:
         yield Intent(resource.id, made(resource, family), resource.place)
@@ -202,5 +215,6 @@ rules:
         check,
         groups=GROUPS,
         open_to_others=nothing_against,
+        reaches=reaches,
     ),
 )

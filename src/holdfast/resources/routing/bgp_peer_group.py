@@ -84,6 +84,7 @@ families:
         session.read_password,
         groups=GROUPS,
         open_to_others=open_to_others,
+        reaches=session.reaches,
         cross_checks="routing.bgp_checks",
     ),
 )

@@ -10,7 +10,7 @@ from holdfast.engine.kinds import ospf
 from holdfast.engine.kinds.bfd import BFD_PROFILE
 from holdfast.engine.kinds.bgp_instance import DEFAULT_VRF
 from holdfast.engine.kinds.ospf import OSPF_INSTANCE, OSPF_INTERFACE
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.routing import bfd_use
 from holdfast.resources.routing.bfd_use import BFDUse
 from holdfast.resources.routing.bgp_instance import GROUPS
@@ -27,6 +27,7 @@ from holdfast.resources.spec.shape import (
     optional,
     required,
 )
+from holdfast.resources.spec.values import EVERYTHING
 
 _ONLY_V2 = ("non-broadcast", "point-to-multipoint")
 
@@ -104,6 +105,13 @@ def instance(version: int, vrf: str, site: Site) -> Artifact:
     return ospf.ospf_instance(version, vrf=vrf, router_id=next(ids, None))
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """Routes to anywhere may come from whoever is on the link: OSPF filters nothing."""
+    spec: OSPFInterface = resource.spec
+    if not spec.passive:
+        yield Reach(("interface",), EVERYTHING[4 if spec.version == 2 else 6])
+
+
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     spec: OSPFInterface = resource.spec
     ifname = site.ifname(spec.interface)
@@ -148,6 +156,7 @@ KINDS = (
         check,
         groups=GROUPS,
         open_to_others=nothing_against,
+        reaches=reaches,
         cross_checks="routing.ospf_checks",
     ),
 )

@@ -11,7 +11,8 @@ from holdfast.engine.artifact import Artifact, Key
 from holdfast.engine.kinds import bgp_filter as filters
 from holdfast.engine.kinds import bgp_peer as peers
 from holdfast.engine.kinds.bgp_peer import FAMILIES
-from holdfast.resources.resource import Content, Fault, Folder, Resource
+from holdfast.errors import ConfigError
+from holdfast.resources.resource import Content, Fault, Folder, Reach, Resource
 from holdfast.resources.routing import bfd_use, bgp_filter
 from holdfast.resources.routing.bfd_use import BFDUse
 from holdfast.resources.routing.bgp_filter import BGPFilter
@@ -38,7 +39,7 @@ from holdfast.resources.spec.shape import (
     required,
     text,
 )
-from holdfast.resources.spec.values import Address, address
+from holdfast.resources.spec.values import EVERYTHING, Address, address
 
 _FAMILY = {"ipv4": 4, "ipv6": 6}
 _STAND_IN = "secret"  # where a password is not to be had
@@ -234,10 +235,26 @@ def read_password(resource: Resource, folder: Folder) -> Content:
     spec: Session = resource.spec
     if spec.password_file is None:
         return Content(None)
-    found = secret_file.read(
-        folder, spec.password_file, ("passwordFile",), parse_password, stand_in=_STAND_IN
-    )
+    at = ("passwordFile",)
+    try:
+        found = secret_file.read(folder, spec.password_file, at, parse_password, stand_in=_STAND_IN)
+    except ConfigError as error:  # of a part, which names no files
+        return Content(None, faults=tuple(Fault(at, one.message) for one in error.problems))
     return Content(found.value or None, faults=found.faults)
+
+
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """Routes to anywhere may come by a session that takes all, and traffic for anywhere by one that
+    tells all or a default route."""
+    for index, family in enumerate(resource.spec.families):
+        everything = EVERYTHING[_FAMILY[family.family]]
+        for name, given in (
+            ("importAll", family.import_all),
+            ("exportAll", family.export_all),
+            ("sendDefault", family.send_default),
+        ):
+            if given:
+                yield Reach(("families", index, name), everything)
 
 
 @dataclass(frozen=True, slots=True)
