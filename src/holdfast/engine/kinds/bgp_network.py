@@ -7,9 +7,9 @@ back: host bits masked, attributes as `Attributes` has them.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any
 
 from holdfast.dataclass import dataclass
@@ -105,10 +105,9 @@ def expand(shared: NetworkTemplate, key: bytes) -> Artifact:
 
 
 def _packed(prefix: str) -> tuple[int, bytes]:
-    address, _, length = prefix.partition("/")
-    family = 6 if ":" in address else 4
-    packed = socket.inet_pton(socket.AF_INET6 if family == 6 else socket.AF_INET, address)
-    return family, pack_key(packed, int(length))
+    text, _, length = prefix.partition("/")
+    address = ip_address(text)
+    return address.version, pack_key(address.packed, int(length))
 
 
 def identify(fields: Fields) -> tuple[bytes, bytes]:
