@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.agent.approval import Approval
 from holdfast.agent.configuration import Read
 from holdfast.agent.fact_tracker import collect
 from holdfast.agent.pass_schedule import Reason
@@ -13,47 +14,12 @@ from holdfast.agent.passes import Passes
 from holdfast.agent.reconciler import Done
 from holdfast.agent.services.pass_requests import PassRequests
 from holdfast.dataclass import dataclass, field, replace
-from holdfast.engine import guard
 from holdfast.engine.intent import Desired
 from holdfast.engine.plan import Plan
-from holdfast.paths import Paths
 from holdfast.resources.facts import NOTHING_KNOWN, Facts
 from holdfast.resources.router import Router
-from holdfast.runtime import active_candidates, conditions, operators, unfinished_files
+from holdfast.runtime import active_candidates, conditions
 from holdfast.runtime.log import Level, Line
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """Beside what the plan itself is refused for (`engine/guard.py`)."""
-
-    paths: Paths
-    router: Router
-    facts: Facts
-    read: Read  # how it was read; empty where it was not read just now
-    questions: PassRequests  # who asked for it
-    lockouts: operators.Lockouts
-
-    def objection(self, plan: Plan) -> str:
-        """Why it is not carried out; empty where nothing speaks against it."""
-        if not plan.changes:
-            return ""
-        return self._unfinished(plan) or self._lockout(plan)
-
-    def _unfinished(self, plan: Plan) -> str:
-        """Who asks says that the file is whole, unless somebody still has it open."""
-        if not self.questions.questions:
-            return self.read.too_new(any(op.cleans_up for op in plan.changes))
-        youngest = self.read.youngest
-        if youngest is None or self.questions.allow_mass_delete:
-            return ""
-        return guard.doubtful(youngest.doubt, unfinished_files.REMEDY, plan.changes)
-
-    def _lockout(self, plan: Plan) -> str:
-        if self.questions.allow_lockout:
-            return ""
-        root = str(self.paths.root).rstrip("/")
-        return self.lockouts.cut(plan, self.router, self.facts, root)
 
 
 @dataclass(slots=True)
