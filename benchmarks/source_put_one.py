@@ -84,15 +84,15 @@ def run(repeat: int) -> Result:
     puts: list[float] = []
     withdrawals: list[float] = []
     by_hand: list[float] = []
-    with tempfile.TemporaryDirectory() as scratch, router(address=False):
+    with tempfile.TemporaryDirectory() as scratch, router(address=True):
         root = Path(scratch)
         (root / "router.yaml").write_text(_FILE)
-        with (
-            serve(root, root / "router.yaml") as daemon,
-            sockets.folder(Paths(root)) as folder,
-        ):
+        with serve(root, root / "router.yaml") as daemon:
             daemon.wait_for("read: 2 resources")
-            with connected(f"{folder}/holdfast.sock") as client:
+            with (
+                sockets.folder(Paths(root)) as folder,
+                connected(f"{folder}/holdfast.sock") as client,
+            ):
                 many = [_route(f"r{n}", f"10.{n >> 8}.{n & 255}.0/24") for n in range(COUNT)]
                 _declare(client, *many)
                 for warm in range(5):

@@ -134,7 +134,7 @@ def _troubles(left: Plan, ids: set[str]) -> dict[str, tuple[Seen, str]]:
     for candidate in left.candidates:
         for owner in ids.intersection(candidate.owners):
             why = f"{candidate.desired.key} is there, and not ours ({candidate.holder})"
-            found[owner] = Seen.PENDING, why
+            found[owner] = Seen.FAILED if candidate.changes else Seen.PENDING, why
     for orphan in left.orphans:
         for owner in ids.intersection(orphan.owners):
             what = orphan.subject.key if isinstance(orphan.subject, Artifact) else "a route"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.config.document import Document, Location, Place, SourceFile, parse
+from holdfast.config.part import RECORD
 from holdfast.config.regular_file import is_handed
 from holdfast.dataclass import dataclass, field
 from holdfast.errors import ConfigError, Problem
@@ -43,7 +44,9 @@ class Router:
     @property
     def doubt(self) -> str:
         """Why this may not be all that was meant; empty where nothing says so."""
-        cut = [file.path for file in self.files if _may_be_cut(file)]
+        # Records of parts were never written by hand, and are made only where they are needed.
+        read = (file for file in self.files if not file.path.startswith(RECORD))
+        cut = [file.path for file in read if _may_be_cut(file)]
         return f"{cut[0]} does not end with a newline, so it may be cut short" if cut else ""
 
 
