@@ -52,7 +52,8 @@ class Passes:
         in_force, started = self.in_force, time.monotonic()
         before, amender = in_force.read.effective, await self.thread.work(self._amending)
         answers, events = await self.thread.work(self._declare, given, amender)
-        self.background.tell(in_force.router, events)
+        if events:
+            self.background.tell(in_force.router, events)
         in_force.take(in_force.configuration.effective)
         effective = in_force.read.effective
         if effective is before or effective is None:

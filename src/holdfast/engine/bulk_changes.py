@@ -326,7 +326,7 @@ class _Kept:
         others: list[Operation] = []
         single: dict[bytes, Operation] = {}
         for op in plan.operations:
-            if op.verb.changes_host:
+            if op.verb.changes_host or op.verb is Verb.FORGET:
                 continue
             subject = op.subject
             one = isinstance(subject, Batch) and subject.kind is kind and len(subject) == 1

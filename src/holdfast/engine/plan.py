@@ -174,6 +174,16 @@ class Plan:
         default_factory=list, init=False, compare=False, repr=False
     )
 
+    _forgets: list[tuple[Operation, ...]] = field(
+        default_factory=list, init=False, compare=False, repr=False
+    )
+
+    @property
+    def forgets(self) -> tuple[Operation, ...]:
+        if not self._forgets:
+            self._forgets.append(tuple(op for op in self.operations if op.verb is Verb.FORGET))
+        return self._forgets[0]
+
     @property
     def changes(self) -> tuple[Operation, ...]:
         if not self._changes:
@@ -181,7 +191,9 @@ class Plan:
         return self._changes[0]
 
     def with_operations(self, changes: tuple[Operation, ...], kept: tuple[Operation, ...]) -> Plan:
-        """With others in their place, of which it is known which ones change something."""
+        """With others in their place, of which it is known which ones change something; none of
+        them forgets a claim."""
         made = replace(self, operations=(*changes, *kept), refusal="")
         made._changes.append(changes)
+        made._forgets.append(())
         return made

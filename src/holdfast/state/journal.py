@@ -78,10 +78,8 @@ def _forgotten(report: Report) -> list[Operation]:
     }
     return [
         operation
-        for operation in report.after.operations
-        if operation.verb is Verb.FORGET
-        and isinstance(operation.subject, Artifact)
-        and operation.subject.key not in deleted
+        for operation in report.after.forgets
+        if isinstance(operation.subject, Artifact) and operation.subject.key not in deleted
     ]
 
 
