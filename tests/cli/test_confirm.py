@@ -77,7 +77,7 @@ def test_asked_in_time_while_the_ledger_is_held(
 
 def test_asked_too_late_while_the_ledger_is_held(holdfast: Holdfast, router: Namespace) -> None:
     before = scene.state(holdfast, router)
-    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "3s")
+    holdfast.ok("apply", "candidate.yaml", "--yes", "--confirm-within", "10s")
     with Ledger.open(Paths(holdfast.root), command="a long pass", wait=60):
         scene.until(lambda: scene.overdue(holdfast.root), "the deadline passed")
         asking = holdfast.start("confirm", "--wait", "60")
