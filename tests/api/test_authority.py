@@ -38,7 +38,7 @@ def test_every_call_of_the_schema_states_its_authority() -> None:
 
 
 def test_the_startup_file_knows_every_grant() -> None:
-    assert tuple(one.value for one in Grant) == GRANTS
+    assert tuple(grant.value for grant in Grant) == GRANTS
 
 
 def test_what_each_may() -> None:

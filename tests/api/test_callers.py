@@ -126,9 +126,9 @@ def test_an_owner_does_what_is_its_own_and_nothing_else(told: Served) -> None:
         assert status(client).router
         asked = pb.ListPartsRequest()
         listed = b"".join(
-            one.data for one in client.stream("Dynamic.List", asked, pb.Document, LONG)
+            piece.data for piece in client.stream("Dynamic.List", asked, pb.Document, LONG)
         )
-        assert [one["source"] for one in json.loads(listed)["parts"]] == ["Owner/ci"]
+        assert [piece["source"] for piece in json.loads(listed)["parts"]] == ["Owner/ci"]
         with pytest.raises(Refused, match="Owner/ci may not speak for"):
             put(client, "Owner/other")
         with pytest.raises(Refused, match="name Owner/ci"):
@@ -246,8 +246,8 @@ def test_ten_thousand_calls_of_nobody_hold_up_nobody(told: Served) -> None:
     tries = 10_000
     for _ in range(tries // 50):
         waiting = [call.future(STATUS, timeout=LONG, metadata=wrong) for _ in range(50)]
-        for one in waiting:
-            codes[one.code()] = codes.get(one.code(), 0) + 1
+        for answer in waiting:
+            codes[answer.code()] = codes.get(answer.code(), 0) + 1
         assert code(owner, right) is grpc.StatusCode.OK
     assert status(told.client()).router
     assert set(codes) == {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED}
@@ -377,10 +377,10 @@ def test_no_digest_or_token_is_shown(told: Served) -> None:
         ("Router.Generations", pb.GenerationsRequest(show=1)),
         ("Dynamic.List", pb.ListPartsRequest()),
     ):
-        shown += b"".join(one.data for one in client.stream(call, asked, pb.Document, LONG))
+        shown += b"".join(piece.data for piece in client.stream(call, asked, pb.Document, LONG))
     newest = pb.GenerationsRequest(show=status(client).generation.number)
     shown += b"".join(
-        one.data for one in client.stream("Router.Generations", newest, pb.Document, LONG)
+        piece.data for piece in client.stream("Router.Generations", newest, pb.Document, LONG)
     )
     assert b"DynamicConfigSource" in shown
     assert digest_line(CI).encode() not in shown

@@ -146,7 +146,9 @@ class Speakers:
         self.known = tuple(speakers)
 
     def of(self, source: str) -> Caller | None:
-        return next((one.caller for one in self.known if one.caller.source == source), None)
+        return next(
+            (speaker.caller for speaker in self.known if speaker.caller.source == source), None
+        )
 
     def identify(self, over: Caller, said: Sequence[str | bytes]) -> Caller:
         """Who calls. over: whom the socket alone makes of the caller. said: each `authorization`
@@ -171,12 +173,12 @@ class Speakers:
         digest = tokens.digest_of(token)
         # Each is compared, and to its end, whichever fits: time tells nothing of them.
         fitting = [
-            one.caller
-            for one in self.known
-            for known in one.digests
+            speaker.caller
+            for speaker in self.known
+            for known in speaker.digests
             if hmac.compare_digest(digest, known)
         ]
-        found = {one.source: one for one in fitting}
+        found = {caller.source: caller for caller in fitting}
         if len(found) != 1:
             raise Unauthenticated(
                 "this token is not one of a DynamicConfigSource, or is that of two: `holdfast"

@@ -92,9 +92,9 @@ class Server:
         """Serves the own sockets of sources as they are declared now; answers with what keeps it
         from that, by source."""
         wanted = {
-            own_sockets.name_of(one.caller.source): one
-            for one in self.speakers.known
-            if one.socket is not None
+            own_sockets.name_of(speaker.caller.source): speaker
+            for speaker in self.speakers.known
+            if speaker.socket is not None
         }
         for name, served in list(self._listening.items()):
             speaker = wanted.get(name)
@@ -121,7 +121,10 @@ class Server:
     def _own(
         self, own: OwnSocket, paths: Paths, parent: own_sockets.Parent
     ) -> tuple[socket.socket, ExitStack]:
-        if sum(one.own is not None for one in self._listening.values()) >= limits.MAX_OWN_SOCKETS:
+        if (
+            sum(served.own is not None for served in self._listening.values())
+            >= limits.MAX_OWN_SOCKETS
+        ):
             raise Refused(f"{limits.MAX_OWN_SOCKETS} sources have one, which is as many as may")
         held = ExitStack()
         return own_sockets.opened(paths, own, parent, held), held

@@ -32,6 +32,7 @@ class Still:
     status: DaemonStatus = field(default_factory=DaemonStatus)
     hints: dict[str, int] = field(default_factory=dict)
     hints_lost: int = 0
+    refused_calls: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def alive(self) -> bool:
         return True

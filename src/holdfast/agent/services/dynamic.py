@@ -52,9 +52,9 @@ class Dynamic:
         caller.refuse_other_source(request.source)
         parts = await self.backend.in_thread(self._parts)
         found = tuple(
-            one
-            for one in parts.of(request.source)
-            if caller.source in ("", one.source)  # a part of another may be called so
+            status
+            for status in parts.of(request.source)
+            if caller.source in ("", status.source)  # a part of another may be called so
         )
         pieces = self.backend.document(
             request.form,

@@ -57,7 +57,7 @@ class SpeakerTask:
         # A file may be on a disk that is slow to answer.
         found = await asyncio.to_thread(lambda: list(self._found(effective.startup)))
         self.server.speakers.put(speaker for speaker, _ in found)
-        troubles = {one.caller.source: said for one, said in found if said}
+        troubles = {speaker.caller.source: said for speaker, said in found if said}
         troubles |= await self.server.follow(self.loop.paths, rooted.parent)
         for source in self._told | troubles.keys():
             said = troubles.get(source, "")
@@ -67,14 +67,14 @@ class SpeakerTask:
 
     def _found(self, startup: Router) -> Iterator[tuple[Speaker, str]]:
         """With what is wrong with its tokens: those that are wrong speak for nobody."""
-        for one in registry.having(startup.resources, lambda kind: kind.admits_parts):
-            spec = one.spec
+        for source in registry.having(startup.resources, lambda kind: kind.admits_parts):
+            spec = source.spec
             if spec.source is None:
                 continue
             if spec.tokens is None and spec.token_file is None and spec.socket is None:
                 continue
-            digests, trouble = self._digests(one)
-            yield Speaker(_caller(one), digests, _own(one)), trouble
+            digests, trouble = self._digests(source)
+            yield Speaker(_caller(source), digests, _own(source)), trouble
 
     def _digests(self, source: Resource) -> tuple[tuple[bytes, ...], str]:
         declared, where = source.spec.tokens or (), f"{source.place}: spec.tokens"
