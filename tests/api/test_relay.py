@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -182,6 +183,42 @@ def test_who_says_nothing_gives_way_and_the_oldest_first(
         assert speaks.recv(1) == b"y", "the one that spoke was not"
         for one in (speaks, heard, *silent):
             one.close()
+
+
+@pytest.mark.parametrize("first", ["next", "question"])
+def test_who_has_spoken_is_not_sent_away_by_a_busy_process(
+    first: str, listener: socket.socket, tmp_path: Path
+) -> None:
+    """It did so in time, and nobody had the time to read it."""
+
+    async def run() -> None:
+        listener.setblocking(False)
+        relay = Relay(listener, str(tmp_path / "inner"), most=1)
+        relay.start()
+        loop = asyncio.get_running_loop()
+        client = caller(tmp_path / "outer")
+        inner.setblocking(False)
+        server, _ = await loop.sock_accept(inner)
+        waiting = []
+
+        def call() -> None:
+            waiting.append(caller(tmp_path / "outer"))
+
+        steps: list[Callable[[], None]] = [call, lambda: client.sendall(b"x")]
+        for step in steps if first == "next" else reversed(steps):
+            step()
+        time.sleep(2 * limits.UNSAID_S)
+        server.setblocking(False)
+        assert await asyncio.wait_for(loop.sock_recv(server, 1), LONG) == b"x"
+        await loop.sock_sendall(server, b"y")
+        client.setblocking(False)
+        assert await asyncio.wait_for(loop.sock_recv(client, 1), LONG) == b"y"
+        for one in (client, server, *waiting):
+            one.close()
+        await relay.end()
+
+    with listening(tmp_path / "inner") as inner:
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize("descriptors", [0, 256, 1024, 4096, 65536, 1 << 30])

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from asyncio import StreamReader, StreamWriter
+from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from holdfast.api import limits, sockets
@@ -66,8 +66,8 @@ class Relay:
         except OSError:  # there is no room for another descriptor
             self._wait(limits.NO_ROOM_S)
             return
-        link = _Link(sockets.user(taken), loop.time())
-        task = loop.create_task(link.run(taken, self.place))
+        link = _Link(taken, sockets.user(taken), loop.time())
+        task = loop.create_task(link.run(self.place))
         self._links[task] = link
         task.add_done_callback(self._ended)
 
@@ -79,10 +79,10 @@ class Relay:
     def _make_room(self, now: float) -> bool:
         """Ends one that says nothing: of the user who has most of them, so that nobody takes all
         the room there is, and of these the one that never said anything, or the oldest."""
-        silent = [(task, one) for task, one in self._links.items() if one.silent(now)]
+        silent = [(task, link) for task, link in self._links.items() if link.silent(now)]
         if not silent:
             return False
-        users = Counter(one.user for one in self._links.values())
+        users = Counter(link.user for link in self._links.values())
         task, _ = min(silent, key=lambda each: each[1].patience(users))
         del self._links[task]
         task.cancel()
@@ -94,24 +94,45 @@ class Relay:
             task.exception()  # a connection that breaks is its caller's affair
 
 
+class _ClientReader(StreamReader):
+    """Tells at once that something came: what takes it out may have to wait for its turn."""
+
+    def __init__(self, came: Callable[[], None]) -> None:
+        super().__init__()
+        self._came = came
+
+    def feed_data(self, data: bytes) -> None:
+        self._came()
+        super().feed_data(data)
+
+
 @dataclass(slots=True, eq=False)
 class _Link:
     """One connection."""
 
+    taken: socket.socket
     user: int
     heard: float  # when it was made, or something went through it last
     said: bool = False  # the client said something
 
     def silent(self, now: float) -> bool:
-        return now - self.heard > (limits.SILENT_S if self.said else limits.UNSAID_S)
+        if now - self.heard <= (limits.SILENT_S if self.said else limits.UNSAID_S):
+            return False
+        return not self._waits()
+
+    def _waits(self) -> bool:
+        """Whether the client has said something that this busy process has not read yet."""
+        with suppress(OSError):
+            return bool(self.taken.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        return False
 
     def patience(self, users: Mapping[int, int]) -> tuple[int, bool, float]:
         return -users[self.user], self.said, self.heard
 
-    async def run(self, taken: socket.socket, place: str) -> None:
+    async def run(self, place: str) -> None:
         """The server may answer after the client has said its last; when the server has, it is
         over."""
-        from_client, to_client = await asyncio.open_unix_connection(sock=taken)
+        from_client, to_client = await self._open()
         try:
             from_server, to_server = await asyncio.open_unix_connection(place)
             asking = asyncio.create_task(self._ask(from_client, to_server))
@@ -127,19 +148,27 @@ class _Link:
         finally:
             to_client.transport.abort()
 
+    async def _open(self) -> tuple[StreamReader, StreamWriter]:
+        loop = asyncio.get_running_loop()
+        reader = _ClientReader(self._came)
+        protocol = StreamReaderProtocol(reader)
+        transport, _ = await loop.create_unix_connection(lambda: protocol, sock=self.taken)
+        return reader, StreamWriter(transport, protocol, reader, loop)
+
+    def _came(self) -> None:
+        self.heard, self.said = asyncio.get_running_loop().time(), True
+
     async def _ask(self, from_client: StreamReader, to_server: StreamWriter) -> None:
-        await self._pass_on(from_client, to_server, asks=True)
+        await self._pass_on(from_client, to_server)
         if from_client.exception() is not None:
             to_server.transport.abort()  # the client is gone, and does not wait for an answer
 
-    async def _pass_on(
-        self, reader: StreamReader, writer: StreamWriter, *, asks: bool = False
-    ) -> None:
+    async def _pass_on(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Until there is no more; reads no further than the other side takes."""
         loop = asyncio.get_running_loop()
         with suppress(OSError):
             while data := await reader.read(_PIECE_BYTES):
-                self.heard, self.said = loop.time(), self.said or asks
+                self.heard = loop.time()
                 writer.write(data)
                 await writer.drain()
             writer.write_eof()
