@@ -60,7 +60,7 @@ def _partial(base: bulk_changes.Settled, wanted: Desired, host: MemoryHost) -> P
     touched = base.changed(wanted)
     if bulk_changes.meet(touched, base.unsettled):
         return None
-    held = bulk_changes.only(base.batches, touched)
+    held = bulk_changes.only(base.seen, touched)
     own = frozenset(body(batch.template, key) for batch in held for key in batch.keys)
     links = frozenset(key.name for key in host.objects if key.kind == "link")
     observed = Observed(bulk={"route": MemoryRoutes(own, links=links)}, standing=base.standing)
@@ -253,12 +253,12 @@ def test_what_waits_stays_to_be_done() -> None:
     after = base.after(wanted, touched, plan(few, observed, {}, POLICY))
     assert after.unsettled == {route.scope(GATEWAY): {late}}
     assert [op.count for op in after.plan.changes] == [1]
-    assert [len(batch) for batch in after.batches] == [201]
+    assert [len(batch) for batch in after.seen] == [201]
     # The one that was left is made after all.
     again = after.after(wanted, after.unsettled, Plan(()))
     assert again.unsettled == {}
     assert again.plan.changes == ()
-    assert [len(batch) for batch in again.batches] == [202]
+    assert [len(batch) for batch in again.seen] == [202]
 
 
 def test_a_route_over_a_link_that_was_not_seen_waits_for_a_full_pass() -> None:

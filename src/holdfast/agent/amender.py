@@ -72,7 +72,7 @@ class Amender:
             else:
                 rest.append(intent)
         self._rest = tuple(rest)
-        self._holders: dict[bytes, str] = {}  # by identity
+        self._holders: dict[bytes, set[str]] = defaultdict(set)  # by identity
         self._lists: list[Batch] = []
         for intent in desired.intents:
             if isinstance(intent, BulkIntent):
@@ -108,7 +108,7 @@ class Amender:
     def _note(self, intent: BulkIntent) -> None:
         batch = intent.batch
         if len(batch) == 1:
-            self._holders[batch.scope + batch.keys[0]] = intent.owner
+            self._holders[batch.scope + batch.keys[0]].add(intent.owner)
         else:
             self._lists.append(batch)
 
@@ -125,7 +125,7 @@ class Amender:
         if all(one.source != part.source for one in before.active):
             return None
         gone = [self._numbered[number] for number in amendment.withdrawn]
-        if any(one.id not in self._mine or one.place in self._warned for one in gone):
+        if not all(self._is_apart(one) for one in gone):
             return None
         come = list(self._admissible(part.source, given, {one.id for one in gone}))
         if len(come) != len(given):
@@ -152,24 +152,30 @@ class Amender:
             old = self._resources.get(one.id)
             if old is None and one.id in self._startup:
                 return
-            if old is not None and (old.index != one.index or old.id not in self._mine):
-                return
-            if old is not None and old.place in self._warned:
+            if old is not None and (old.index != one.index or not self._is_apart(old)):
                 return
             intent = self._intent(source, one)
             if intent is None:
                 return
             identity = intent.batch.scope + intent.batch.keys[0]
-            holder = self._holders.get(identity, one.id)
-            if identity in taken or (holder != one.id and holder not in gone):
-                return
-            if any(
-                batch.scope == intent.batch.scope and intent.batch.keys[0] in batch.keys
-                for batch in self._lists
-            ):
+            if identity in taken or not self._is_held_by(intent, {one.id, *gone}):
                 return
             taken.add(identity)
             yield one, intent
+
+    def _is_apart(self, one: Resource) -> bool:
+        """Whether it can go without anything else being looked at."""
+        if one.id not in self._mine or one.place in self._warned:
+            return False
+        return self._is_held_by(self._mine[one.id], {one.id})
+
+    def _is_held_by(self, intent: BulkIntent, ids: set[str]) -> bool:
+        """Whether nobody else declares its route: the same may be declared more than once."""
+        batch = intent.batch
+        key = batch.keys[0]
+        if not self._holders.get(batch.scope + key, set()) <= ids:
+            return False
+        return not any(many.scope == batch.scope and key in many.keys for many in self._lists)
 
     def _intent(self, source: str, one: Resource) -> BulkIntent | None:
         kind, site = registry.kind(one.kind), self._site
@@ -216,12 +222,13 @@ class Amender:
             intent = self._mine[one.id]
             identity = intent.batch.scope + intent.batch.keys[0]
             self._declaration.goes(identity, intent)
-            if self._holders.get(identity) == one.id:
+            self._holders[identity].discard(one.id)
+            if not self._holders[identity]:
                 del self._holders[identity]
         for one, intent in proposed.come:
             self._numbered[one.index - FIRST] = one
             self._count[one.part] += 1
-            self._holders[intent.batch.scope + intent.batch.keys[0]] = one.id
+            self._holders[intent.batch.scope + intent.batch.keys[0]].add(one.id)
             self._declaration.comes(intent.batch.scope + intent.batch.keys[0], intent)
             self._mine[one.id] = intent
         come = {one.id for one, _ in proposed.come}
