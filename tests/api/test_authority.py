@@ -17,7 +17,7 @@ GRANTED = Caller(CallerKind.MANAGER, "Manager/main", frozenset(Grant))
 # What an owner may do: its own parts (the service looks whose they are), status, events, explain.
 SPEAKING = {
     "Router.About", "Router.Status", "Router.Explain", "Events.Read",
-    "Dynamic.List", "Dynamic.Describe", "Dynamic.Put", "Dynamic.Withdraw",
+    "Dynamic.List", "Dynamic.Describe", "Dynamic.Put", "Dynamic.Declare", "Dynamic.Withdraw",
 }  # fmt: skip
 GRANTED_BESIDES = {"Router.Plan", "Router.Generations", "Dynamic.Render", "Dynamic.Diff"}
 

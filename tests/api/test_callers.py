@@ -131,6 +131,9 @@ def test_an_owner_does_what_is_its_own_and_nothing_else(told: Served) -> None:
         assert [piece["source"] for piece in json.loads(listed)["parts"]] == ["Owner/ci"]
         with pytest.raises(Refused, match="Owner/ci may not speak for"):
             put(client, "Owner/other")
+        with pytest.raises(Refused, match="Owner/ci may not speak for"):
+            declared = pb.DeclareRequest(source="Owner/other")
+            client.ask("Dynamic.Declare", declared, pb.DeclareReply, LONG)
         with pytest.raises(Refused, match="name Owner/ci"):
             withdraw = pb.WithdrawPartRequest(source="Owner/other")
             client.ask("Dynamic.Withdraw", withdraw, pb.WithdrawPartReply, LONG)
