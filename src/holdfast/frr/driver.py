@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.dataclass import dataclass, field
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Driver, Failure, Result, Scope
-from holdfast.engine.kinds import KINDS
+from holdfast.engine.driver import Driver, Result, Scope
 from holdfast.engine.kinds.bgp_attributes import ours
 from holdfast.engine.kinds.bgp_filter import BGP_FILTER
 from holdfast.engine.kinds.bgp_instance import BGP_INSTANCE
@@ -24,25 +22,11 @@ from holdfast.frr.daemon import SETTLES_S, Daemon
 from holdfast.frr.lines import BATCH, Step
 from holdfast.frr.networks import NetworkSighting, map_is_whole, see_networks
 from holdfast.frr.running_config import RunningConfig
+from holdfast.frr.singles import Singles, failed
 
 FOLDER = Path("/run/frr")
 # Maps that a line below `router bgp` names.
 _NAMED = re.compile(r"^ .*route-map (HF-\S+)", re.MULTILINE)
-
-
-@dataclass(slots=True)
-class _Job:
-    """One operation on a single artifact, on its way."""
-
-    operation: Operation
-    steps: Sequence[Step] = ()
-    failure: Failure | None = None
-    said: list[str] = field(default_factory=list)  # what FRR did not take
-
-    def result(self) -> Result:
-        if self.failure is not None:
-            return Result(self.operation, 0, (self.failure,))
-        return Result(self.operation, 1)
 
 
 class BgpDriver(Driver):
@@ -56,6 +40,12 @@ class BgpDriver(Driver):
     def __init__(self, folder: Path = FOLDER, settles: float = SETTLES_S) -> None:
         self._bgpd = Daemon(folder, "bgpd", settles)
         self._claimed: frozenset[Key] = frozenset()
+        self._singles = Singles(
+            bgp_view.artifact,
+            bgp_steps.steps,
+            bgp_view.in_the_way,
+            lambda key, config: bgp_steps.others_lost(key, config, self._claimed),
+        )
 
     def close(self) -> None:
         self._bgpd.close()
@@ -88,76 +78,13 @@ class BgpDriver(Driver):
             if operations[0].kind == BGP_NETWORK.name:
                 results = self._networks(operations, config, progress)
             else:
-                results = self._singles(operations, config, progress)
+                results = self._singles.apply(self._bgpd, operations, config)
+                progress(len(operations))
             if any(operation.verb is not Verb.CREATE for operation in operations):
                 self._sweep_maps()
         except DriverError as error:
-            return [_failed(operation, str(error)) for operation in operations]
+            return [failed(operation, str(error)) for operation in operations]
         return results
-
-    def _singles(
-        self,
-        operations: Sequence[Operation],
-        config: RunningConfig,
-        progress: Callable[[int], None],
-    ) -> list[Result]:
-        jobs = [self._job(operation, config) for operation in operations]
-        steps = [(job, step) for job in jobs for step in job.steps]
-        answers = self._bgpd.tell([step for _, step in steps])
-        for (job, _), answer in zip(steps, answers, strict=True):
-            if answer.failed:
-                job.said.append(f"{answer.line}: {answer.words}")
-        now = self._bgpd.read()
-        for job in jobs:
-            if job.failure is None:
-                job.failure = _unlike(job, now)
-        progress(len(operations))
-        return [job.result() for job in jobs]
-
-    def _job(self, operation: Operation, config: RunningConfig) -> _Job:
-        subject = operation.subject
-        assert isinstance(subject, Artifact)  # noqa: S101 (networks alone come in batches)
-        there = bgp_view.artifact(subject.key, config)
-        refused = self._refusal(operation, subject, there, config)
-        if refused is not None:
-            return _Job(operation, failure=refused)
-        try:
-            return _Job(operation, bgp_steps.steps(operation, subject, there, config))
-        except DriverError as error:
-            return _Job(operation, failure=Failure(subject.key, str(error)))
-
-    def _refusal(
-        self,
-        operation: Operation,
-        subject: Artifact,
-        there: Artifact | None,
-        config: RunningConfig,
-    ) -> Failure | None:
-        """Why an operation must not be carried out on what is there by now."""
-        key = subject.key
-        if operation.verb is Verb.CREATE:
-            if there is not None:
-                return Failure(key, "it is there already", exists=True)
-            other = bgp_view.in_the_way(key, config)
-            return Failure(key, f"{other} has its name", obstructed=True) if other else None
-        if there is None:
-            return None  # a delete is done then, and all else is made anew
-        planned = operation.observed
-        if isinstance(planned, Artifact):
-            differing = [
-                name
-                for name in KINDS[key.kind].fields
-                if name in planned.fields and there.fields.get(name) != planned.fields[name]
-            ]
-            if differing:
-                changed = ", ".join(differing)
-                return Failure(key, f"no longer what was planned for: {changed} differs")
-        if operation.verb in (Verb.DELETE, Verb.REPLACE):
-            lost = bgp_steps.others_lost(key, config, self._claimed)
-            unsaid = [said for said in lost if said not in operation.losses]
-            if unsaid:
-                return Failure(key, f"would take what others made: {'; '.join(unsaid)}")
-        return None
 
     def _networks(
         self,
@@ -186,35 +113,3 @@ class BgpDriver(Driver):
         steps = [Step(BATCH, line(f"no route-map {name}")) for name in mine if name not in named]
         if steps:
             self._bgpd.tell(steps)
-
-
-def _unlike(job: _Job, now: RunningConfig) -> Failure | None:
-    """What of an operation is not so, by what FRR shows afterwards."""
-    operation, subject = job.operation, job.operation.subject
-    assert isinstance(subject, Artifact)  # noqa: S101 (as above)
-    seen = bgp_view.artifact(subject.key, now)
-    said = "; ".join(job.said) or "FRR took every line"
-    if operation.verb is Verb.DELETE:
-        return None if seen is None else Failure(subject.key, f"it is still there ({said})")
-    if seen is None:
-        return Failure(subject.key, f"it is not there afterwards ({said})")
-    kind = KINDS[subject.key.kind]
-    wanted: Mapping[str, object] = subject.fields
-    differing = [
-        f"{name} is {seen.fields.get(name)!r}"
-        for name in kind.fields
-        if (name in wanted or name in kind.surplus)
-        and not kind.matches(name, subject.fields.get(name), seen.fields.get(name))
-    ]
-    if not differing:
-        return None
-    return Failure(subject.key, f"{', '.join(differing)} afterwards ({said})")
-
-
-def _failed(operation: Operation, why: str) -> Result:
-    subject = operation.subject
-    if isinstance(subject, Artifact):
-        return Result(operation, 0, (Failure(subject.key, why),))
-    return Result(
-        operation, 0, tuple(Failure(subject.artifact(key).key, why) for key in subject.keys)
-    )
