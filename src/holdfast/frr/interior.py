@@ -287,7 +287,11 @@ def tell_ospf(
         return found
     old = there.fields if there is not None else _NOTHING
     new = _NOTHING if ends else subject.fields
-    return [Step(path, each) for each in _interface_lines(start, old, new)]
+    said_all = list(_interface_lines(start, old, new))
+    if ends:
+        # ospfd writes a dead interval by itself once the hello interval was changed.
+        said_all.append(line(f"no {start} dead-interval"))
+    return [Step(path, each) for each in said_all]
 
 
 def _interface_lines(start: str, old: Fields, new: Fields) -> Iterator[Line]:
