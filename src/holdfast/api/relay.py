@@ -12,8 +12,9 @@ import asyncio
 import socket
 from asyncio import StreamReader, StreamReaderProtocol, StreamWriter
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import SupportsIndex
 
 from holdfast.api import limits, sockets
 from holdfast.dataclass import dataclass, field
@@ -101,7 +102,7 @@ class _ClientReader(StreamReader):
         super().__init__()
         self._came = came
 
-    def feed_data(self, data: bytes) -> None:
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
         self._came()
         super().feed_data(data)
 

@@ -33,6 +33,8 @@ def block(head: str, config: RunningConfig) -> Sequence[str] | None:
 class InteriorDriver(Driver):
     """Of the daemons whose artifacts are few and single."""
 
+    kinds: tuple[str, ...]
+
     def __init__(self, folder: Path, settles: float, singles: Singles) -> None:
         self._folder = folder
         self._settles = settles
