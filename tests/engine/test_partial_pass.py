@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.engine import partial_pass
-from holdfast.engine.artifact import Artifact, Batch, Key
+from holdfast.engine.artifact import Artifact, Batch, Fields, Key
 from holdfast.engine.claim import Claim
 from holdfast.engine.driver import Scope
-from holdfast.engine.intent import Desired
+from holdfast.engine.intent import Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.observed import Observed
 from holdfast.engine.partial_pass import (
@@ -25,7 +25,7 @@ from holdfast.engine.partial_pass import (
     joined,
     touch,
 )
-from holdfast.engine.plan import Operation, Plan, Verb
+from holdfast.engine.plan import AWAITED, Operation, Plan, Verb
 from holdfast.engine.planner import plan
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, scope
@@ -93,6 +93,18 @@ def about(made: Plan, touched: Touched) -> tuple[object, ...]:
     )
 
 
+def kept_for_others(part: Plan, whole: Plan) -> set[Key]:
+    """What a full pass keeps because something declared in its place waits that was not touched. A
+    partial pass knows nothing of that, and leaves every delete to a full one."""
+    awaited = [one.subject for one in whole.orphans if one.reason == AWAITED]
+    deleted = [op.subject for op in part.operations if op.verb is Verb.DELETE]
+    return _single(awaited) & _single(deleted)
+
+
+def _single(subjects: Iterable[Artifact | Batch]) -> set[Key]:
+    return {one.key for one in subjects if isinstance(one, Artifact)}
+
+
 def _said(op: Operation) -> object:
     subject = op.subject
     if isinstance(subject, Batch):
@@ -152,9 +164,14 @@ def test_it_plans_what_a_full_pass_would(
     touched = data.draw(tampered(host))
     whole = full_plan(wanted, host, ledger.claims())
     part = over_a_part(context, host, ledger, touched).plan()
-    assert about(part, touched) == about(whole, touched)
     # Nothing but what was touched is spoken of.
     assert about(part, touched)[0] == [_said(op) for op in part.operations]
+    kept = kept_for_others(part, whole)
+    if kept:
+        with pytest.raises(FullPassNeeded):
+            PartialPass(context, touched, host, ledger).approve(part)
+        touched = Touched(touched.kinds, touched.keys - kept)
+    assert about(part, touched) == about(whole, touched)
     left = joined(context.plan, part, touched)
     if any(key.kind == "address" for key in touched.keys):
         return  # one of others' may speak against one that was not touched
@@ -227,6 +244,29 @@ def test_what_it_leaves_to_a_full_pass() -> None:
     assert not refused(context, rules, Plan((Operation(Verb.CREATE, gone, (), "missing"),)))
     assert refused(context, rules, Plan((), unknown=(("rule", "lost"),)))
     assert refused(context, rules, Plan((), refusal="too much")) == "too much"
+
+
+@pytest.mark.parametrize("kind", ["address", "neighbour"])
+def test_what_something_else_waits_for_is_left_to_a_full_pass(kind: str) -> None:
+    """The partial pass was not told of what is declared in its place, and would delete it."""
+    shapes: dict[str, tuple[str, Fields]] = {
+        "address": ("2001:db8::1", {"prefix_length": 64, "scope": "global"}),
+        "neighbour": ("192.0.2.9", {"mac": "02::1"}),
+    }
+    name, fields = shapes[kind]
+    there, elsewhere = Key(kind, f"{name} dev br0"), Key(kind, f"{name} dev br1")
+    lacking = (Key("link", "br1"),)
+    wanted = Desired(
+        (Intent("one", Artifact(elsewhere, fields), "router.yaml:1", requires=lacking),)
+    )
+    host, ledger = MemoryHost(), MemoryLedger()
+    context = at_rest(wanted, host, ledger)
+    host.put(there, fields, host.tag)
+    touched = touch({there})
+    part, whole = over_a_part(context, host, ledger, touched).plan(), full_plan(wanted, host, {})
+    assert not whole.changes
+    assert kept_for_others(part, whole) == {there}
+    assert refused(context, touched, part) == f"delete {there}"
 
 
 def test_what_was_forgotten_is_not_left_to_do() -> None:
