@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+from ipaddress import IPv6Address
 
 from holdfast.resources.lan.dhcp_reservation import DHCPReservation, identity
 from holdfast.resources.lan.dhcp_scope import DHCPScope, IPv4DHCPScope, IPv6DHCPScope, link_of
@@ -24,10 +25,13 @@ from holdfast.resources.lan.self_address_policy import SelfAddressPolicy
 from holdfast.resources.resource import Fault, Finding, Resource
 from holdfast.resources.site import Site
 from holdfast.resources.spec.values import Interface
+from holdfast.resources.wan.delegated_address import IPv6DelegatedAddress
 
 # dnsmasq takes a star for a pattern, and others for punctuation of its file.
 _IFNAME = re.compile(r"[A-Za-z0-9_.@+-]+")
 _HOST_BITS = 64
+_HOST_MASK = (1 << _HOST_BITS) - 1
+_OWN = "the router's own address"
 
 
 def check(site: Site) -> Iterator[Finding]:
@@ -88,8 +92,11 @@ def _scope(scope: Resource, site: Site) -> Iterator[Finding]:
         message = f"{policy} is for IPv{policy.spec.family}, the scope for IPv{family}"
         yield scope, Fault(("selfAddressPolicy",), message)
     if isinstance(spec, IPv4DHCPScope):
-        for fault in _in_subnet(spec, _declared(link, 4, site)):
-            yield scope, fault
+        found: Iterable[Fault] = _in_subnet(spec, _declared(link, 4, site))
+    else:
+        found = _own_suffixes(spec, link, site)
+    for fault in found:
+        yield scope, fault
 
 
 def _silent(scope: Resource, server: Resource, site: Site) -> Iterator[Finding]:
@@ -113,6 +120,13 @@ def _declared(link: str, family: int, site: Site) -> list[Interface]:
 
 def _in_subnet(spec: IPv4DHCPScope, addresses: list[Interface]) -> Iterator[Fault]:
     """Where no address is declared, the one the link has when the time comes is the measure."""
+    own = [one.ip for one in addresses]
+    routers = {spec.router} if spec.router is not None and spec.router not in own else set()
+    for router in (*own, *routers):
+        if int(spec.range_start) <= int(router) <= int(spec.range_end):
+            whose = "the `router` of the clients" if router in routers else _OWN
+            message = f"the range holds {router}, which is {whose}"
+            yield Fault(("rangeStart",), message, warning=True)
     if not addresses:
         return
     around = next((one for one in addresses if spec.range_start in one.network), None)
@@ -123,16 +137,28 @@ def _in_subnet(spec: IPv4DHCPScope, addresses: list[Interface]) -> Iterator[Faul
         return
     if spec.range_end not in around.network:
         yield Fault(("rangeEnd",), f"{spec.range_end} is outside of {around.network}")
-    for own in addresses:
-        if int(spec.range_start) <= int(own.ip) <= int(spec.range_end):
-            message = f"the range holds {own.ip}, which is the router's own address"
-            yield Fault(("rangeStart",), message, warning=True)
     for name, address in (("rangeStart", spec.range_start), ("rangeEnd", spec.range_end)):
         if address in _ends(around):
             yield Fault((name,), f"{address} is the first or last address of {around.network}")
     if spec.router is not None and spec.router not in around.network:
         message = f"{spec.router} is outside of {around.network}: clients could not reach it"
         yield Fault(("router",), message)
+
+
+def _own_suffixes(spec: IPv6DHCPScope, link: str, site: Site) -> Iterator[Fault]:
+    """The range holds ends of addresses, for every prefix on the link alike."""
+    if spec.mode != "stateful" or spec.range_start is None or spec.range_end is None:
+        return
+    own = [int(one.ip) & _HOST_MASK for one in _declared(link, 6, site)]
+    own += [
+        int(one.spec.address_suffix)
+        for one in site.of(IPv6DelegatedAddress)
+        if link and site.device(one.spec.interface) == site.device(link)
+    ]
+    for number in dict.fromkeys(own):
+        if int(spec.range_start) <= number <= int(spec.range_end):
+            message = f"the range holds {IPv6Address(number)}, the end of {_OWN}"
+            yield Fault(("rangeStart",), message, warning=True)
 
 
 def _ends(own: Interface) -> tuple[object, ...]:

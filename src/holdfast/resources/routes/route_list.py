@@ -206,8 +206,8 @@ def lone_gateways(resource: Resource) -> Iterator[tuple[int, bytes]]:
 
 
 def on_link(resource: Resource, site: Site) -> Iterator[tuple[int, list[bytes], str]]:
-    lines: RouteLines = resource.content
-    for template, keys in lines.groups.items():
+    lines: RouteLines | None = resource.content
+    for template, keys in lines.groups.items() if lines is not None else ():
         if ifname := only_link(template, site):
             yield template.table, keys, ifname
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from holdfast.config.document import Location
 from holdfast.dataclass import dataclass, replace
+from holdfast.engine.kinds.route import Nexthop
 from holdfast.resources import registry
 from holdfast.resources.checks.clashes import Finding
 from holdfast.resources.nft_text import ifname_trouble
 from holdfast.resources.resource import Fault, Resource
+from holdfast.resources.routes import route_checks
 from holdfast.resources.routes.routing_rule import RoutingRule
 from holdfast.resources.site import Site
 from holdfast.resources.uplinks import marking, uplink
@@ -30,6 +32,7 @@ def check(site: Site) -> Iterator[Finding]:
         yield from _vrfs(found, site)
         yield from _rules(found, family, site)
         yield from _links(found, site)
+        yield from _gateways(found, site)
         yield from _shadowed(site.of(POLICIES[family]))
         yield from _router_traffic(site.of(POLICIES[family]))
         for policy in site.of(POLICIES[family]):
@@ -218,6 +221,15 @@ def _into_itself(policy: Resource, family: int, site: Site) -> Iterator[Finding]
                     " of another candidate as its `fwmark`"
                 )
                 yield policy, Fault(("candidates", index, field), message, warning=True)
+
+
+def _gateways(found: list[Uplink], site: Site) -> Iterator[Finding]:
+    for one in found:
+        gateway = str(one.gateway) if one.gateway is not None else ""
+        remedy = f"if it is on {one.link} all the same, declare a route to it there"
+        message = route_checks.doubt(Nexthop(gateway, one.link), site, remedy)
+        if message:
+            yield one.resource, Fault((*one.location, "gateway"), message, warning=True)
 
 
 def _half_sets(site: Site) -> Iterator[Finding]:
