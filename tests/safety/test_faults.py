@@ -312,7 +312,7 @@ def test_our_bridge_vanishes_while_it_is_changed(name: str, stage: int, scene: S
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [("create", "put_note")]  # the tables; only a first pass has any to note
+    [("create", "remember")]  # the tables; only a first pass has any to remember
     + [(name, method) for name in CASES for method in ("begin_generation", "write_claims")],
 )
 def test_a_ledger_that_cannot_be_written_ahead(name: str, method: str, scene: Scene) -> None:
