@@ -78,6 +78,25 @@ def test_a_driver_is_made_where_it_is_needed(scope: Scope, asked: set[str]) -> N
     assert len(machine.made) == len(asked), "made once"
 
 
+@pytest.mark.parametrize(
+    ("remembered", "present", "asked"),
+    [
+        ({"objects": frozenset({"x"})}, False, True),
+        ({"objects": frozenset()}, True, False),
+        ({}, True, True),  # nobody knows: it looks where there is something to look at
+        ({}, False, False),
+    ],
+)
+def test_a_driver_that_remembers_is_asked_once_nothing_is_declared(
+    remembered: dict[str, Memory], present: bool, asked: bool
+) -> None:
+    entry = DriverEntry(
+        (FILE,), lambda: OneObject(FILE), on_demand=True, memory="objects", present=lambda: present
+    )
+    seen = Drivers("boot", [entry]).observe(Scope(remembered=remembered))
+    assert bool(seen.sightings) is asked
+
+
 def test_what_cannot_be_asked_is_unknown() -> None:
     setting = Scope(keys=frozenset({Key(SYSCTL.name, "net.ipv4.ip_forward")}))
     assert Machine().observe(setting).unknown == {SYSCTL.name: "no connection"}

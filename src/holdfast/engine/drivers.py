@@ -21,8 +21,22 @@ class DriverEntry:
 
     kinds: tuple[ArtifactKind, ...]
     make: Callable[[], Driver]
-    # It finds nothing that is neither declared nor claimed, and is not needed where nothing is.
+    # It is not needed where nothing of its kinds is declared or claimed, unless it remembers.
     on_demand: bool = False
+    # Of one on demand that finds, besides, what tells its maker: the name of its memory, in which
+    # something stands while such things may be there.
+    memory: str = ""
+    # Whether there is anything it could look at. Asked while nobody knows what it remembers.
+    present: Callable[[], bool] = lambda: False
+
+    def is_needed(self, scope: Scope, named: frozenset[str]) -> bool:
+        """named: the kinds of what is declared or claimed."""
+        if not self.on_demand or not named.isdisjoint(kind.name for kind in self.kinds):
+            return True
+        if not self.memory:
+            return False
+        remembered = scope.remembered.get(self.memory)
+        return self.present() if remembered is None else bool(remembered)
 
 
 class Drivers:
@@ -62,7 +76,7 @@ class Drivers:
             kinds = [kind.name for kind in entry.kinds]
             if scope.kinds is not None and scope.kinds.isdisjoint(kinds):
                 continue
-            if entry.on_demand and named.isdisjoint(kinds):
+            if not entry.is_needed(scope, named):
                 continue
             try:
                 seen = self._driver(entry).observe(scope)

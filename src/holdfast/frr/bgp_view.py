@@ -10,9 +10,15 @@ from holdfast.engine.kinds.bgp_attributes import attributes_of, ours
 from holdfast.engine.kinds.bgp_filter import BGP_FILTER, is_what_its_name_says
 from holdfast.engine.kinds.bgp_instance import BGP_INSTANCE, in_vrf, instance_key, name_and_vrf
 from holdfast.engine.kinds.bgp_network import BGP_AGGREGATE, bgp_aggregate
-from holdfast.engine.kinds.bgp_peer import BGP_PEER, BGP_PEER_GROUP, group_key, peer_key
+from holdfast.engine.kinds.bgp_peer import (
+    BGP_PEER,
+    BGP_PEER_GROUP,
+    Session,
+    group_key,
+    peer_key,
+)
 from holdfast.engine.observed import Loss, Sighting
-from holdfast.frr import lines, peers
+from holdfast.frr import lines, marks, peers
 from holdfast.frr.networks import map_is_whole, map_of
 from holdfast.frr.running_config import (
     Bgp,
@@ -66,8 +72,20 @@ def sightings(scope: Scope, config: RunningConfig) -> dict[Key, Sequence[Sightin
         seen = artifact(key, config)
         if seen is not None:
             tag = tag_of(seen, config)
-            found[key] = (Sighting(seen, tag=tag, holder="" if tag else HOLDER),)
+            nonce = marks.nonce_of(seen, scope.claims, _fresh(seen, config))
+            found[key] = (Sighting(seen, tag=tag, holder="" if tag else HOLDER, nonce=nonce),)
     return found
+
+
+def _fresh(seen: Artifact, config: RunningConfig) -> Fields:
+    """The fields of one that was just made by its first line."""
+    if seen.key.kind == BGP_INSTANCE.name:
+        told = config.bgp[seen.key.name]
+        bare = Bgp(told.vrf, told.local_as, (), {}, {})
+        return lines.instance_fields(bare, is_datacenter(config))
+    if seen.key.kind in (BGP_PEER.name, BGP_PEER_GROUP.name):
+        return {**Session().fields(), "ipv4_unicast": ("activate",)}
+    return {}
 
 
 def tag_of(seen: Artifact, config: RunningConfig) -> str:

@@ -72,6 +72,12 @@ class Daemon:
     def connection(self) -> Vty:
         if self._vty is not None and self._vty.is_gone:
             self.close()
+        if self._vty is None and not self.exists:
+            raise DriverError(
+                f"{self._name} of FRR does not run: there is no {self._path}. Where FRR is"
+                f" installed, `{self._name}=yes` in /etc/frr/daemons and `systemctl restart frr`"
+                " start it"
+            )
         if self._vty is None:
             self._vty = Vty(self._path)
         young = self._settles - _age(self._vty.fileno()) if self._settles else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast.engine.artifact import Artifact, Key
-from holdfast.engine.driver import Driver, Result, Scope
+from holdfast.engine.driver import Driver, Memory, Result, Scope
 from holdfast.engine.kinds.bgp_attributes import ours
 from holdfast.engine.kinds.bgp_filter import BGP_FILTER
 from holdfast.engine.kinds.bgp_instance import BGP_INSTANCE
@@ -37,9 +37,12 @@ class BgpDriver(Driver):
         )
     )  # fmt: skip
 
+    memory = "bgp"  # the kinds of which something that tells its maker is there
+
     def __init__(self, folder: Path = FOLDER, settles: float = SETTLES_S) -> None:
         self._bgpd = Daemon(folder, "bgpd", settles)
         self._claimed: frozenset[Key] = frozenset()
+        self._found: Memory | None = None  # by the last look, where bgpd was there to look at
         self._singles = Singles(
             bgp_view.artifact,
             bgp_steps.steps,
@@ -51,16 +54,27 @@ class BgpDriver(Driver):
         self._bgpd.close()
 
     def observe(self, scope: Scope) -> Observed:
+        self._found = None
         if not self._bgpd.exists and not self._is_concerned(scope):
             return Observed(bulk={BGP_NETWORK.name: NetworkSighting(RunningConfig())})
         config = self._bgpd.read()
         self._claimed = frozenset(scope.claims)
         wanted = network_steps.identities(scope)
+        sightings = bgp_view.sightings(scope, config)
+        networks = see_networks(config, wanted)
+        found = {key.kind for key, many in sightings.items() if any(seen.tag for seen in many)}
+        self._found = frozenset(found | ({BGP_NETWORK.name} if networks.own else set()))
         return Observed(
-            bgp_view.sightings(scope, config),
-            bulk={BGP_NETWORK.name: see_networks(config, wanted)},
+            sightings,
+            bulk={BGP_NETWORK.name: networks},
             losses=bgp_view.losses(scope, config),
         )
+
+    def to_remember(self, planned: Sequence[Operation], before: Memory | None) -> Memory | None:
+        known = self._found if self._found is not None else before
+        if known is None:
+            return None
+        return known | {op.kind for op in planned if op.kind in self.kinds}
 
     def _is_concerned(self, scope: Scope) -> bool:
         if any(batch.kind.name == BGP_NETWORK.name for batch in scope.batches):

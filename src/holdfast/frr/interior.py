@@ -13,6 +13,7 @@ from holdfast.engine.kinds.ospf import OSPF_INSTANCE, OSPF_INTERFACE, OspfInterf
 from holdfast.engine.observed import Loss, Observed, Sighting
 from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
+from holdfast.frr import marks
 from holdfast.frr.bgp_view import HOLDER
 from holdfast.frr.commands import Line, line, word
 from holdfast.frr.daemon import SETTLES_S, Daemon
@@ -44,6 +45,10 @@ class InteriorDriver(Driver):
     def daemon_of(self, key: Key) -> str:
         raise NotImplementedError
 
+    def fresh(self, _key: Key) -> Fields:
+        """The fields of one that was just made by its first line."""
+        return _NOTHING
+
     def losses(self, _key: Key, _config: RunningConfig, _claimed: Scope) -> Sequence[Loss]:
         return ()
 
@@ -70,7 +75,8 @@ class InteriorDriver(Driver):
                 continue
             seen = self._singles.see(key, config)
             if seen is not None:
-                sightings[key] = (Sighting(seen, holder=HOLDER),)
+                nonce = marks.nonce_of(seen, scope.claims, self.fresh(key))
+                sightings[key] = (Sighting(seen, holder=HOLDER, nonce=nonce),)
                 lost = self.losses(key, config, scope)
                 if lost:
                     losses[key] = lost
@@ -110,6 +116,9 @@ class BfdDriver(InteriorDriver):
 
     def daemon_of(self, _key: Key) -> str:
         return "bfdd"
+
+    def fresh(self, _key: Key) -> Fields:
+        return _FRESH
 
 
 _TIMES = {
@@ -207,6 +216,9 @@ class OspfDriver(InteriorDriver):
     def daemon_of(self, key: Key) -> str:
         return "ospfd" if key.name.startswith("v2") else "ospf6d"
 
+    def fresh(self, key: Key) -> Fields:
+        return _BARE if key.kind == OSPF_INTERFACE.name else _NOTHING
+
     def losses(self, key: Key, config: RunningConfig, scope: Scope) -> Sequence[Loss]:
         """Lines of others in an instance; those of an interface stay by themselves."""
         if key.kind != OSPF_INSTANCE.name or scope.declared(key) is not None:
@@ -215,6 +227,13 @@ class OspfDriver(InteriorDriver):
         known = f"{told} router-id "
         lines = block(_ospf_head(key), config) or ()
         return [Loss(f"`{said.strip()}` ({HOLDER})") for said in lines if known not in said]
+
+
+# An interface that OSPF has nothing on.
+_BARE: Fields = {
+    **{name: getattr(OspfInterface(""), name) for name in OspfInterface.__slots__},
+    "area": None,
+}
 
 
 def _words(key: Key) -> tuple[str, str]:
@@ -242,11 +261,9 @@ def see_ospf(key: Key, config: RunningConfig) -> Artifact | None:
     fields: dict[str, Value] = {}
     for said in lines:
         _take(said.removeprefix(f"{start} "), fields)
-    defaults = {name: getattr(OspfInterface(""), name) for name in OspfInterface.__slots__}
-    defaults["area"] = None
-    seen = {**defaults, **fields}
+    seen = {**_BARE, **fields}
     # `no ip ospf dead-interval` leaves a line that says the default: nothing of OSPF is there.
-    return Artifact(key, seen) if seen != defaults else None
+    return Artifact(key, seen) if seen != _BARE else None
 
 
 _NUMBERS: Mapping[str, str] = {
@@ -303,11 +320,9 @@ def _interface_lines(start: str, old: Fields, new: Fields) -> Iterator[Line]:
         "network": "network", "passive": "passive", "mtu_ignore": "mtu-ignore",
         "bfd_profile": "bfd profile", "bfd": "bfd",
     }  # fmt: skip
-    defaults = {name: getattr(OspfInterface(""), name) for name in OspfInterface.__slots__}
-    defaults["area"] = None
     given: list[Line] = []
     for name, said in names.items():
-        before, after = old.get(name, defaults[name]), new.get(name, defaults[name])
+        before, after = old.get(name, _BARE[name]), new.get(name, _BARE[name])
         if before == after:
             continue
         cleared = after is None or after is False  # 0 is neither

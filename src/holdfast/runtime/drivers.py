@@ -12,6 +12,11 @@ from holdfast.engine.artifact import ArtifactKind, Key
 from holdfast.engine.driver import Driver
 from holdfast.engine.drivers import DriverEntry, Drivers
 from holdfast.engine.kinds.address import ADDRESS
+from holdfast.engine.kinds.bfd import BFD_PEER, BFD_PROFILE
+from holdfast.engine.kinds.bgp_filter import BGP_FILTER
+from holdfast.engine.kinds.bgp_instance import BGP_INSTANCE
+from holdfast.engine.kinds.bgp_network import BGP_AGGREGATE, BGP_NETWORK
+from holdfast.engine.kinds.bgp_peer import BGP_PEER, BGP_PEER_GROUP
 from holdfast.engine.kinds.block import BLOCK
 from holdfast.engine.kinds.dropin import DROPIN
 from holdfast.engine.kinds.file import FILE
@@ -19,12 +24,14 @@ from holdfast.engine.kinds.hostname import HOSTNAME
 from holdfast.engine.kinds.link import LINK
 from holdfast.engine.kinds.neighbour import NEIGHBOUR
 from holdfast.engine.kinds.nft import NFT
+from holdfast.engine.kinds.ospf import OSPF_INSTANCE, OSPF_INTERFACE, OSPF_PREFIX
 from holdfast.engine.kinds.route import ROUTE
 from holdfast.engine.kinds.rule import RULE
 from holdfast.engine.kinds.service import SERVICE
 from holdfast.engine.kinds.sysctl import SYSCTL
 from holdfast.engine.kinds.unit import UNIT
 from holdfast.engine.kinds.wireguard import WIREGUARD
+from holdfast.errors import DriverError
 from holdfast.host.epoch import read_epoch
 from holdfast.host.netlink.addresses.driver import AddressDriver
 from holdfast.host.netlink.links.driver import LinkDriver
@@ -35,6 +42,9 @@ from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.host.nft.driver import NftDriver
 from holdfast.host.nft.nft_written import WrittenTables
 from holdfast.paths import Paths
+
+# Where FRR's daemons have their sockets.
+FRR = "/run/frr"
 
 
 def of_machine(
@@ -58,6 +68,7 @@ def of_machine(
         DriverEntry((RULE,), lambda: RuleDriver(netlink, tag, former)),
         DriverEntry((NFT,), lambda: NftDriver(epoch, WrittenTables(paths))),
         *_by_name(paths, tag, netlink, epoch),
+        *_of_frr(paths),
     )
     return Drivers(epoch, entries, netlink.close)
 
@@ -115,3 +126,38 @@ def _by_name(paths: Paths, tag: int, netlink: NetlinkSocket, epoch: str) -> Iter
         (SERVICE, services),
     )
     return (DriverEntry((kind,), make, on_demand=True) for kind, make in makers)
+
+
+def _of_frr(paths: Paths) -> Iterator[DriverEntry]:
+    """A router that declares no routing protocol pays no import and no connection for them."""
+    folder = paths.under(FRR)
+
+    def bgp() -> Driver:
+        from holdfast.frr.driver import BgpDriver
+
+        return BgpDriver(folder)
+
+    def bfd() -> Driver:
+        from holdfast.frr.interior import BfdDriver
+
+        return BfdDriver(folder)
+
+    def ospf() -> Driver:
+        from holdfast.frr.interior import OspfDriver
+
+        return OspfDriver(folder)
+
+    def ospf_prefixes() -> Driver:
+        raise DriverError("Holdfast does not tell prefixes to OSPF yet: remove the OSPFPrefix")
+
+    # Networks have no claims, so that those whose declaration is gone are found by the memory.
+    yield DriverEntry(
+        (BGP_INSTANCE, BGP_FILTER, BGP_PEER_GROUP, BGP_PEER, BGP_NETWORK, BGP_AGGREGATE),
+        bgp,
+        on_demand=True,
+        memory="bgp",
+        present=(folder / "bgpd.vty").exists,
+    )
+    yield DriverEntry((BFD_PROFILE, BFD_PEER), bfd, on_demand=True)
+    yield DriverEntry((OSPF_INSTANCE, OSPF_INTERFACE), ospf, on_demand=True)
+    yield DriverEntry((OSPF_PREFIX,), ospf_prefixes, on_demand=True)
