@@ -74,7 +74,7 @@ class Daemon:
             self.close()
         if self._vty is None and not self.exists:
             raise DriverError(
-                f"{self._name} of FRR does not run: there is no {self._path}. Where FRR is"
+                f"{self._name} cannot be asked: there is no {self._path}; is FRR running? Where it is"
                 f" installed, `{self._name}=yes` in /etc/frr/daemons and `systemctl restart frr`"
                 " start it"
             )

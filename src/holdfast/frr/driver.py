@@ -59,7 +59,7 @@ class BgpDriver(Driver):
             return Observed(bulk={BGP_NETWORK.name: NetworkSighting(RunningConfig())})
         config = self._bgpd.read()
         self._claimed = frozenset(scope.claims)
-        wanted = network_steps.identities(scope)
+        wanted = network_steps.identities(scope, config)
         sightings = bgp_view.sightings(scope, config)
         networks = see_networks(config, wanted)
         found = {key.kind for key, many in sightings.items() if any(seen.tag for seen in many)}

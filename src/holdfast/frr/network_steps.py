@@ -18,6 +18,7 @@ from holdfast.engine.kinds.bgp_network import (
     BGP_NETWORK,
     NetworkTemplate,
     identify,
+    scope,
     template_of,
 )
 from holdfast.engine.kinds.route import destination
@@ -49,7 +50,7 @@ class NetworkJob:
         self.failures[key] = Failure(named, why, exists)
 
 
-def identities(wanted: Scope) -> dict[bytes, None]:
+def identities(wanted: Scope, config: RunningConfig) -> dict[bytes, None]:
     """At which networks of others matter."""
     found: dict[bytes, None] = {}
     for batch in wanted.batches:
@@ -59,6 +60,10 @@ def identities(wanted: Scope) -> dict[bytes, None]:
     for key, claim in wanted.claims.items():
         if key.kind == BGP_NETWORK.name:
             found[b"".join(identify(claim.fields))] = None
+    for vrf in config.bgp if wanted.bulk_keys else ():
+        for family in FAMILIES:
+            head = scope(NetworkTemplate(family, vrf))
+            found.update(dict.fromkeys(head + key for key in wanted.bulk_keys))
     return found
 
 

@@ -175,4 +175,7 @@ class Vty:
         del received[:start]
 
     def _dead(self, why: str) -> str:
-        return f"{self.daemon} of FRR cannot be asked over {self._path}: {why}; is FRR running?"
+        return (
+            f"{self.daemon} of FRR cannot be asked over {self._path}: {why}; is FRR running?"
+            " `systemctl restart frr` starts it"
+        )

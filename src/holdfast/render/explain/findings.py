@@ -149,7 +149,7 @@ def _seen(observed: Observed, selector: Selector, found: dict[Key, _Found]) -> N
             *(s for all_ in routes.foreign.values() for s in all_),
         ):
             key = sighting.artifact.key
-            is_local = sighting.artifact.fields["table"] == _LOCAL_TABLE
+            is_local = sighting.artifact.fields.get("table") == _LOCAL_TABLE
             if selector.matches(key) and (not is_local or selector.option("table")):
                 entry = found.setdefault(key, _Found())
                 entry.sightings.append(sighting)
