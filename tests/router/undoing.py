@@ -10,8 +10,12 @@ from pathlib import Path
 
 from holdfast.engine.artifact import Artifact, Fields
 from holdfast.engine.kinds import dropin
+from holdfast.engine.kinds.bgp_instance import name_and_vrf
+from holdfast.engine.kinds.bgp_peer import is_address
+from holdfast.frr.vty import Vty
 from holdfast.host.services.client import Client
 from holdfast.paths import Paths
+from holdfast.runtime import drivers
 
 Undo = Callable[[Artifact, Paths], None]
 
@@ -154,6 +158,96 @@ def service_removed(artifact: Artifact, paths: Paths) -> None:
     Client(paths.root).remove(artifact.key.name, 10)
 
 
+def _typed(paths: Paths, *lines: str, daemon: str = "bgpd") -> None:
+    """As somebody types it into vtysh."""
+    vty = Vty(paths.under(drivers.FRR) / f"{daemon}.vty")
+    answers = vty.ask_all(["configure terminal", *lines, "end"])
+    vty.close()
+    assert not [answer for answer in answers if answer.failed], answers
+
+
+def _router(artifact: Artifact, paths: Paths) -> str:
+    """The line of the instance that something is in."""
+    vty = Vty(paths.under(drivers.FRR) / "bgpd.vty")
+    text = vty.show("write terminal")
+    vty.close()
+    vrf = artifact.key.name if artifact.key.kind == "bgp_instance" else ""
+    vrf = vrf or name_and_vrf(artifact.key.name)[1]
+    heads = [line for line in text.splitlines() if line.startswith("router bgp ")]
+    return next(head for head in heads if head.endswith(f" vrf {vrf}") or vrf == "default")
+
+
+def instance_removed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, f"no {_router(artifact, paths)}")
+
+
+def instance_changed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, _router(artifact, paths), "bgp router-id 198.51.100.77")
+
+
+def bgp_neighbour_removed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, _router(artifact, paths), f"no neighbor {_neighbour_name(artifact)}")
+
+
+def bgp_neighbour_changed(artifact: Artifact, paths: Paths) -> None:
+    name = name_and_vrf(artifact.key.name)[0]
+    _typed(paths, _router(artifact, paths), f"neighbor {name} description by hand")
+
+
+def _neighbour_name(artifact: Artifact) -> str:
+    name = name_and_vrf(artifact.key.name)[0]
+    if artifact.key.kind == "bgp_peer_group":
+        return f"{name} peer-group"
+    return name if is_address(name) else f"{name} interface"
+
+
+def _family(artifact: Artifact) -> str:
+    return f"address-family {'ipv6' if ':' in artifact.key.name else 'ipv4'} unicast"
+
+
+def network_removed(artifact: Artifact, paths: Paths) -> None:
+    prefix = name_and_vrf(artifact.key.name)[0]
+    _typed(paths, _router(artifact, paths), _family(artifact), f"no network {prefix}")
+
+
+def aggregate_removed(artifact: Artifact, paths: Paths) -> None:
+    prefix = name_and_vrf(artifact.key.name)[0]
+    _typed(paths, _router(artifact, paths), _family(artifact), f"no aggregate-address {prefix}")
+
+
+def filter_removed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, f"no route-map {artifact.key.name}")
+
+
+def filter_changed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, f"route-map {artifact.key.name} permit 65000")
+
+
+def profile_removed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, "bfd", f"no profile {artifact.key.name}", daemon="bfdd")
+
+
+def bfd_peer_removed(artifact: Artifact, paths: Paths) -> None:
+    _typed(paths, "bfd", f"no peer {artifact.key.name}", daemon="bfdd")
+
+
+def _ospf(artifact: Artifact) -> tuple[str, str, str]:
+    """The daemon, and what its lines begin with in an instance and on an interface."""
+    is_2 = artifact.key.name.startswith("v2")
+    return ("ospfd", "ospf", "ip ospf") if is_2 else ("ospf6d", "ospf6", "ipv6 ospf6")
+
+
+def ospf_instance_removed(artifact: Artifact, paths: Paths) -> None:
+    daemon, word, _ = _ospf(artifact)
+    _typed(paths, f"no router {word}", daemon=daemon)
+
+
+def ospf_interface_changed(artifact: Artifact, paths: Paths) -> None:
+    daemon, _, start = _ospf(artifact)
+    link = artifact.key.name.partition(" ")[2]
+    _typed(paths, f"interface {link}", f"{start} cost 77", daemon=daemon)
+
+
 WAYS: dict[str, tuple[Undo, ...]] = {
     "link": (link_down, link_deleted),
     "wireguard": (peers_removed, marked),
@@ -168,6 +262,16 @@ WAYS: dict[str, tuple[Undo, ...]] = {
     "rule": (rule_deleted,),
     "nft": (table_flushed, rule_added, table_deleted),
     "service": (service_removed,),
+    "bgp_instance": (instance_changed, instance_removed),
+    "bgp_peer_group": (bgp_neighbour_changed, bgp_neighbour_removed),
+    "bgp_peer": (bgp_neighbour_changed, bgp_neighbour_removed),
+    "bgp_network": (network_removed,),
+    "bgp_aggregate": (aggregate_removed,),
+    "bgp_filter": (filter_changed, filter_removed),
+    "bfd_profile": (profile_removed,),
+    "bfd_peer": (bfd_peer_removed,),
+    "ospf_instance": (ospf_instance_removed,),
+    "ospf_interface": (ospf_interface_changed,),
 }
 
 

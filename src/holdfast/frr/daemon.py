@@ -74,9 +74,8 @@ class Daemon:
             self.close()
         if self._vty is None and not self.exists:
             raise DriverError(
-                f"{self._name} cannot be asked: there is no {self._path}; is FRR running? Where it is"
-                f" installed, `{self._name}=yes` in /etc/frr/daemons and `systemctl restart frr`"
-                " start it"
+                f"{self._name} cannot be asked: there is no {self._path}; is FRR running?"
+                f" `{self._name}=yes` in /etc/frr/daemons and `systemctl restart frr` start it"
             )
         if self._vty is None:
             self._vty = Vty(self._path)

@@ -331,4 +331,4 @@ def _interface_lines(start: str, old: Fields, new: Fields) -> Iterator[Line]:
             yield line(f"no {start} {said}{value}")
         if not cleared:
             given.append(line(f"{start} {said}" if after is True else f"{start} {said} {after}"))
-    yield from given
+    yield from reversed(given)  # a profile is taken only where BFD is on
