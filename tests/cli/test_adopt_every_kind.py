@@ -7,6 +7,7 @@ then lost: nothing tells the next one that it is not somebody else's.
 from __future__ import annotations
 
 import subprocess
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 
@@ -14,11 +15,18 @@ import pytest
 
 from holdfast.engine.claim import Claim
 from holdfast.engine.kinds import KINDS
+from holdfast.engine.kinds.ospf import OSPF_PREFIX
+from holdfast.frr.daemon import SETTLES_S
 from holdfast.paths import Paths
+from holdfast.runtime.drivers import FRR
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import HEAD, Holdfast
+from tests.frr.conftest import frr
+from tests.frr.ground import Ground
 from tests.lanes import needs_link_type
 from tests.namespace import Namespace
+
+__all__ = ["frr"]
 
 # An object of each kind: what declares it.
 LINK = "net Interface lan {ifname: lan0, type: bridge, adminUp: true}"
@@ -160,10 +168,34 @@ ADOPTED: dict[Callable[[Holdfast, Namespace], set[str]], set[str]] = {
     of_another_program: {"link", "nft", "address", "route", "rule"},
 }
 UNDER_QEMU = {"wireguard"}
+IN_FRR = {
+    "bgp_instance",
+    "bgp_filter",
+    "bgp_peer_group",
+    "bgp_peer",
+    "bgp_network",
+    "bgp_aggregate",
+    "bfd_profile",
+    "bfd_peer",
+    "ospf_instance",
+    "ospf_interface",
+}
+ROUTING = (
+    "routing BGPInstance a {localAS: 65001, routerID: 192.0.2.1}",
+    "routing BGPFilter a {rules: [{prefixes: [{prefix: 10.0.0.0/8, atMost: 24}]}]}",
+    "routing BGPPeerGroup a {remoteAS: 65003, listenRanges: [192.0.2.128/25]}",
+    "routing BGPPeer a {address: 192.0.2.2, remoteAS: 65002, description: by hand,"
+    " bfd: {receiveInterval: 200ms}, families: [{family: ipv4, importFilter: a}]}",
+    "routing BGPPrefix a {prefixes: [203.0.113.0/24], med: 5}",
+    "routing BGPAggregate a {prefix: 203.0.112.0/22}",
+    "routing BFDSession a {peer: 192.0.2.3, interface: wan}",
+    "routing OSPFInterface a {interface: wan, area: 0}",
+)
 
 
 def test_every_kind_is_tried_here() -> None:
-    tried = set().union(*ADOPTED.values()) | UNDER_QEMU
+    tried = set().union(*ADOPTED.values()) | UNDER_QEMU | IN_FRR
+    tried.add(OSPF_PREFIX.name)  # no driver tells prefixes to OSPF yet
     # What no resource declares comes with a ledger: tests/host/services/test_foreign.py.
     assert tried == {name for name, kind in KINDS.items() if not kind.imported}
 
@@ -227,6 +259,24 @@ def test_tables_that_were_adopted_go(holdfast: Holdfast, ended: Namespace) -> No
     holdfast.ok("apply", "router.yaml", "--yes", "--allow-mass-delete")
     assert ended.run("nft", "list", "tables").split("\n")[:-1] == ["table inet holdfast_mss"]
     assert not claimed_tables(holdfast)
+
+
+def test_what_frr_is_configured_with_is_adopted(
+    holdfast: Holdfast, frr: Ground, wan: Namespace
+) -> None:
+    place = Paths(holdfast.root).under(FRR)
+    place.parent.mkdir(parents=True)
+    place.symlink_to(frr.frr("bgpd", "bfdd", "ospfd").folder)
+    time.sleep(SETTLES_S)  # until the daemons are known to have read frr.conf
+    make_by_hand(wan)
+    declare(holdfast, *BY_HAND, *ROUTING)
+    holdfast.ok("adopt", "--apply", "router.yaml")
+    holdfast.ok("apply", "router.yaml", "--yes")
+    lose_the_ledger(holdfast)
+    assert adopt(holdfast) >= IN_FRR
+    declare(holdfast, *BY_HAND)
+    holdfast.ok("apply", "router.yaml", "--yes", "--allow-mass-delete")
+    assert not any(name.startswith(("bgp", "bfd", "ospf")) for name in claims(holdfast))
 
 
 @pytest.mark.qemu
