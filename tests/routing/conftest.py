@@ -15,7 +15,7 @@ __all__ = ["frr", "scene"]
 
 
 @pytest.fixture
-def scene(frr: Ground, tmp_path: Path, root: Path) -> Scene:  # noqa: F811 (the fixture)
+def scene(frr: Ground, tmp_path: Path, root: Path) -> Scene:
     folder = tmp_path / "work"
     folder.mkdir()
     return Scene(frr, Holdfast(folder, root))

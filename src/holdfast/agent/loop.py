@@ -30,6 +30,7 @@ from holdfast.agent.reconciler import Reconciler
 from holdfast.agent.rounds import Rounds
 from holdfast.agent.sd_notify import notify
 from holdfast.agent.services.pass_requests import PassRequest
+from holdfast.agent.session_events import SessionEvents
 from holdfast.agent.status_publisher import StatusPublisher
 from holdfast.agent.watch_manager import WatchManager
 from holdfast.agent.web.console import Console
@@ -71,11 +72,25 @@ class Agent:
             console,
             inherited or Inherited(),
         )
+        sessions = SessionEvents(
+            say,
+            thread,
+            reconciler,
+            lambda events: self._background.tell(self.in_force.router, events),
+        )
         passes = Passes(
             thread,
             reconciler,
             self.in_force,
-            WatchManager(paths, file, reload.hear, lambda: reconciler.ports, reload.now, thread),
+            WatchManager(
+                paths,
+                file,
+                reload.hear,
+                lambda: reconciler.ports,
+                reload.now,
+                thread,
+                sessions.hear,
+            ),
             self._background,
             PassTimer(self._schedule, reconciler.patience, interval),
             self._publisher,

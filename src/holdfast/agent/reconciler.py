@@ -293,6 +293,15 @@ class Reconciler:
             self._known_routes.left(context.plan)
         return done
 
+    def keep_beside(self) -> tuple[Event, ...]:
+        """Writes down what happened beside the passes, without one."""
+        with self.locked() as ledger:
+            events = [replace(event, generation=self._generation) for event in tuple(self.beside)]
+            ledger.append_events(events)
+            for _ in events:
+                self.beside.popleft()
+        return tuple(events)
+
     @property
     def ports(self) -> frozenset[int]:
         """Of the sockets that changes go over just now; may be asked from any thread."""

@@ -19,6 +19,7 @@ from holdfast.engine.reconcile import Report
 from holdfast.errors import DriverError
 from holdfast.paths import Paths
 from holdfast.resources.router import Ownership, Router
+from holdfast.state.events import Event
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class WatchManager:
     ports: Callable[[], Collection[int]]  # of the sockets that our own changes go over
     missed: Callable[[str], None]  # a file changed before it was watched
     thread: Executor
+    heard: Callable[[Event], None]  # what happened outside, and is for no pass to repair
     watch: Watch | None = None
     config: frozenset[Path] = frozenset()  # files that are watched
     _claims: Mapping[Key, Claim] = field(default_factory=dict)
@@ -57,7 +59,7 @@ class WatchManager:
         tag = router.ownership.tag if router is not None else Ownership().tag
         if self.watch is None:
             try:
-                self.watch = Watch(self.paths, tag, self.told, self.ports)
+                self.watch = Watch(self.paths, tag, self.told, self.ports, self.heard)
             except (DriverError, OSError) as error:
                 # Others have taken all that the kernel has of watches. Tried again each time.
                 return [

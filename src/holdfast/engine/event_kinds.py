@@ -13,6 +13,7 @@ _SOURCE = "a source"
 _ACTION = "an action, or the source of several"
 _GENERATION = "a generation"
 _LEDGER = "the ledger"
+_FRR = "a daemon of FRR"
 
 # What the data of events is called, and what it means.
 FIELDS = {
@@ -149,6 +150,22 @@ CANDIDATE_CHANGED = EventKind(
     "Another candidate of the policy is active.",
     data=("candidate", "before"),
 )
+
+# Routing protocols.
+SESSION_UP = EventKind(
+    "session-up", _ARTIFACT, "A session with a neighbour is established.", data=("owners",)
+)
+SESSION_DOWN = EventKind(
+    "session-down",
+    _ARTIFACT,
+    "A session with a neighbour ended.",
+    data=("owners",),
+    warning=True,
+)
+DAEMON_ENDED = EventKind(
+    "daemon-ended", _FRR, "It does not answer any more: what it ran is over.", warning=True
+)
+DAEMON_BACK = EventKind("daemon-back", _FRR, "It answers again, and is configured anew.")
 
 # Other sources.
 PART_ACCEPTED = EventKind(

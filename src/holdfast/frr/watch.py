@@ -45,6 +45,7 @@ class Change:
     why: str = ""  # FRR's own words
     vrf: str = "default"
     time: float = 0.0  # when FRR logged it, seconds since 1970; 0 where it was found by asking
+    is_back: bool = False  # of a daemon: it answered before, and ended
 
 
 @dataclass(slots=True)
@@ -85,6 +86,10 @@ class Watch:
         """DriverError where bgpd does not answer."""
         return facts.peers(self._vty("bgpd").show("show bgp vrf all summary json"))
 
+    def configuration(self, daemon: str) -> str:
+        """All lines of it. DriverError where it does not answer."""
+        return self._vty(daemon).show("write terminal")
+
     def _vty(self, daemon: str) -> Vty:
         if daemon not in self._watched:
             raise DriverError(f"{daemon} of FRR does not answer")
@@ -106,8 +111,9 @@ class Watch:
             except DriverError:
                 continue  # one that was killed leaves its socket
             self._watched[daemon] = _Watched(vty, monitor, states)
+            is_back = daemon in self._known
             self._known.add(daemon)
-            yield Change(About.DAEMON, daemon, is_up=True)
+            yield Change(About.DAEMON, daemon, is_up=True, is_back=is_back)
 
     def _told(self, timeout: float) -> list[Change]:
         """What daemons say by themselves."""

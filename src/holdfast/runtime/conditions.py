@@ -1,4 +1,5 @@
-"""What a plan does not tell of resources: verdicts, runs of plugins, which candidate is active."""
+"""What a plan does not tell of resources: verdicts, runs of plugins, sessions, which candidate is
+active."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from holdfast.resources import registry
 from holdfast.resources.dynamic.source_name import plugin_of, plugin_source
 from holdfast.resources.facts import Facts, Verdict
 from holdfast.resources.resource import Resource
-from holdfast.runtime import active_candidates
+from holdfast.runtime import active_candidates, sessions
 from holdfast.runtime.barriers import barred
 from holdfast.runtime.log import Level, Line
 from holdfast.runtime.phases import NO_VERDICT, ActiveCandidate, Phase, ResourceStatus
@@ -34,6 +35,8 @@ class Conditions:
     active: Mapping[str, ActiveCandidate] = field(default_factory=dict)
     # Why a program of theirs does not run, or had to be started again.
     services: Mapping[str, str] = field(default_factory=dict)
+    # Of peers: since when a session is established, and what it has told.
+    sessions: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, one: ResourceStatus) -> ResourceStatus:
         """A phase that the plan gave it stays. A check whose verdict is bad is Pending by that."""
@@ -48,6 +51,8 @@ class Conditions:
             return one
         if one.resource in self.failing:
             return replace(one, phase=Phase.DEGRADED, reason=self.failing[one.resource])
+        if one.resource in self.sessions:
+            return replace(one, reason=self.sessions[one.resource])
         if one.resource not in self.verdicts:
             return one
         verdict = self.verdicts[one.resource]
@@ -68,7 +73,9 @@ def conditions(paths: Paths, resources: Sequence[Resource], facts: Facts, plan: 
     failing |= barred(resources, facts)
     probed = registry.having(resources, lambda kind: kind.has_verdict)
     checks = {one.id: facts.verdicts.get(one.name) for one in probed}
-    return Conditions(checks, failing, active, _fallen(paths, plan))
+    peers = sessions.sessions(paths, plan)
+    failing |= peers.down
+    return Conditions(checks, failing, active, _fallen(paths, plan), peers.up)
 
 
 def _fallen(paths: Paths, plan: Plan) -> dict[str, str]:

@@ -36,7 +36,7 @@ def services(netns: Namespace, root: Path) -> Iterator[ServicePasses]:  # noqa: 
 @asynccontextmanager
 async def watching(root: Path, *more: Intent) -> AsyncIterator[Heard]:
     heard = Heard()
-    watch = Watch(Paths(root), TAG, heard.tell, frozenset)
+    watch = Watch(Paths(root), TAG, heard.tell, frozenset, lambda _event: None)
     try:
         await watch.start()
         desired = Desired((Intent("Test/it", service(ONE), ""), *more))

@@ -46,7 +46,7 @@ DESIRED = Desired(
 @asynccontextmanager
 async def watching(root: Path) -> AsyncIterator[tuple[Watch, Heard]]:
     heard = Heard()
-    watch = Watch(Paths(root), TAG, heard.tell, frozenset)
+    watch = Watch(Paths(root), TAG, heard.tell, frozenset, lambda _event: None)
     try:
         await watch.start()
         yield watch, heard

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from holdfast.agent.watch import services
 from holdfast.agent.watch.files import FileWatch
+from holdfast.agent.watch.frr import FrrWatch
 from holdfast.agent.watch.hint import CONFIG, FACT, Hint, Writer
 from holdfast.agent.watch.netlink import NetlinkWatch
 from holdfast.agent.watch.nft import NftWatch
@@ -29,6 +30,8 @@ from holdfast.engine.kinds.sysctl import SYSCTL
 from holdfast.errors import DriverError
 from holdfast.host.facts import leases, ppp_dns
 from holdfast.paths import Paths
+from holdfast.runtime.drivers import FRR
+from holdfast.state.events import Event
 
 # Where hooks write down what they learned.
 _FACTS = {leases.FOLDER: Key(FACT, "lease"), ppp_dns.FOLDER: Key(FACT, "PPP session")}
@@ -45,7 +48,7 @@ class Watch:
     """Made and used on the event loop; `told` is called there.
 
     ports: of the netlink sockets that our changes go over, just now (`Reconciler.ports`). What
-    comes from them is no news.
+    comes from them is no news. heard: told of what happens outside and is for no pass to repair.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Watch:
         tag: int,
         told: Callable[[Hint], None],
         ports: Callable[[], Collection[int]],
+        heard: Callable[[Event], None],
     ) -> None:
         self.hints: Counter[str] = Counter()  # by kind, for metrics; "" where some were lost
         self._hear = told
@@ -69,6 +73,7 @@ class Watch:
             self._files = self._keep(FileWatch(self._file, lambda: self._tell(Hint())))
             self._services = self._keep(ServiceWatch(self._tell))
             self._netlink = self._keep(NetlinkWatch(self._tell, tag, ports, self._settings.hurry))
+            self._frr = self._keep(FrrWatch(paths.under(FRR), self._tell, heard))
             nft = _nft_watch(self._tell)
             self._nft = self._keep(nft) if nft is not None else None
         except BaseException:
@@ -108,6 +113,7 @@ class Watch:
         self._settings.follow(what.keys)
         self._services.follow(what.keys)
         self._wireguard.follow(what.keys)
+        self._frr.follow(what.kinds, desired)
         return self._follow_files(what.keys, frozenset(config))
 
     def taken(self, keys: Set[Key]) -> None:
