@@ -15,7 +15,7 @@ from holdfast.engine.plan import Operation, Verb
 from holdfast.errors import DriverError
 from holdfast.host import steps
 from holdfast.host.netlink import attributes, tags
-from holdfast.host.netlink.links import link_codec, link_losses, link_types
+from holdfast.host.netlink.links import link_codec, link_losses, link_types, obstacles
 from holdfast.host.netlink.links.link_codec import (
     IFF_UP,
     IFLA_ADDRESS,
@@ -152,10 +152,7 @@ class LinkDriver(Driver):
         body += link_types.linkinfo(kind, said, self._index_of)
         error = steps.send(self._sock, _RTM_NEWLINK, CREATE | EXCL, body)
         if error is not None:
-            # EEXIST is also said of a peer's name, a VNI or a VLAN that is taken.
-            met = error.errno == errno.EEXIST
-            named = met and self._find(name) is not None
-            return steps.failed(operation, str(error), exists=named, obstructed=met and not named)
+            return obstacles.not_made(self._sock, operation, error, self._is_ours)
         seen = self._find(name)
         if seen is None:
             return steps.failed(operation, "created, but gone again at once")
