@@ -24,11 +24,11 @@ spec:
 CLOSED = ("<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-")
 
 
-def run(holdfast: Holdfast, closed: str, *words: str) -> Done:
+def run(holdfast: Holdfast, closed: str, *words: str, **environment: str) -> Done:
     done = subprocess.run(
         ["/bin/sh", "-c", f"{shlex.join(holdfast.arguments(*words))} {closed}"],
         cwd=holdfast.folder,
-        env=holdfast.environment(),
+        env=holdfast.environment(**environment),
         capture_output=True,
         text=True,
         timeout=180,
@@ -78,3 +78,18 @@ def test_a_pass_is_not_left_half_done_where_nobody_listens(
     assert "192.168.1.1" in netns.ip("address show lan0")
     assert "10.20.0.0/16" in netns.ip("route show proto 72")
     assert "converged" in holdfast.ok("generations", "list").out
+
+
+@pytest.mark.parametrize(
+    "words", [("plan", "router.yaml"), ("apply", "router.yaml", "--yes"), ("--help",)]
+)
+@pytest.mark.parametrize("buffer", ["", "1"])
+@pytest.mark.usefixtures("netns")
+def test_a_full_disk_below_what_is_shown_is_not_that_of_the_ledger(
+    words: tuple[str, ...], buffer: str, holdfast: Holdfast
+) -> None:
+    (holdfast.folder / "router.yaml").write_text(ROUTER)
+    done = run(holdfast, ">/dev/full", *words, PYTHONUNBUFFERED=buffer)
+    assert done.code == 1
+    said = "standard output: No space left on device; not all that was to be shown is there\n"
+    assert done.err.endswith(f"holdfast: {said}"), done.err

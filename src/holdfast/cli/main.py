@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from holdfast import __version__
+from holdfast.cli import standard_output
 from holdfast.cli.exit import Exit
 from holdfast.errors import ConfigError, HoldfastError
 from holdfast.paths import Paths
@@ -95,6 +96,7 @@ def command(ctx: click.Context, root: Path) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """The whole command: never a traceback for what can happen, and always one of our codes."""
+    sys.stdout = standard_output.named(sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without → or · gets a ?
@@ -112,11 +114,12 @@ def run(arguments: Sequence[str]) -> int:
             "interrupted; if something was half done, the next pass resolves it", Exit.INTERRUPTED
         )
     except BrokenPipeError:
-        # Python flushes stdout once more at exit; what cannot be written there is not news.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()
         return Exit.PIPE
     except OSError as error:
         _raise_in_debug()
+        if error.filename == standard_output.NAME:
+            _silence_stdout()
         where = f"{error.filename}: " if error.filename else ""
         return _say(f"{where}{error.strerror or error}{_remedy(error)}", Exit.FAILED)
     except Exception as error:
@@ -143,9 +146,16 @@ def _invoke(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else Exit.OK
 
 
+def _silence_stdout() -> None:
+    """Python flushes it once more at exit; what cannot be written there is not news."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _remedy(error: OSError) -> str:
     if isinstance(error, PermissionError) and os.geteuid() != 0:
         return "; this takes root: run it with sudo"
+    if error.filename == standard_output.NAME:
+        return "; not all that was to be shown is there"
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "; the disk is full: free some space, then run it again" if full else ""
 
