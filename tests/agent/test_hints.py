@@ -86,6 +86,10 @@ def test_file_that_changes_and_one_that_is_broken(file: Path, root: Path, netns:
         put(file, broken)
         daemon.wait_for(f"{file} is invalid: the last good one stays in force")
         assert f"{file}:13:" in daemon.said()
+        # Whoever asks is told again; the pass after it does not say once more what was just said.
+        netns.ip("addr del 192.0.2.7/24 dev wan0")
+        daemon.wait_for("repaired address 192.0.2.7/24")
+        assert daemon.said().count("is invalid") == 1
         daemon.signal(signal.SIGHUP)
         daemon.wait_for("is invalid", 2)
         file.unlink()

@@ -43,6 +43,10 @@ class Troubles:
         said, self._said = self._said, frozenset(map(unnumbered, lines))
         return [line for line in lines if unnumbered(line) not in said]
 
+    def told(self, line: str) -> None:
+        """Of what went wrong, as it did."""
+        self._said |= {unnumbered(line)}
+
 
 def of_pass(done: Done, causes: Sequence[str], seconds: float) -> LogLine:
     failed = [event for event in done.events if event.kind.failure]

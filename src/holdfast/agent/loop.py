@@ -62,7 +62,7 @@ class Agent:
         thread, reconciler = PassThread(), Reconciler(paths)
         configuration = Configuration(paths, file)
         reload = FileReload(file, configuration.startup.unfinished, self._schedule)
-        self.in_force = ConfigurationInForce(configuration, reload, thread, say)
+        self.in_force = ConfigurationInForce(configuration, reload, thread, self._publisher.tell)
         self._background = BackgroundTasks(
             say,
             FactTracker(paths, say, self._schedule.tell, thread, reconciler.beside.append),

@@ -26,6 +26,11 @@ class StatusPublisher:
             self.say(line)
         self.status = replace(status, troubles=known)
 
+    def tell(self, line: str) -> None:
+        """As it happens. Where it stays so, it is a trouble that was said."""
+        self.say(line)
+        self._troubles.told(line)
+
     def publish_trouble(self, trouble: str) -> None:
         """No pass was carried out, for this reason."""
         self.publish(self.status, (*self.other_troubles, trouble))
