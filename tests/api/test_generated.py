@@ -15,6 +15,7 @@ from typing import get_type_hints
 import pytest
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
+    EnumDescriptorProto,
     FieldDescriptorProto,
     FileDescriptorProto,
     FileDescriptorSet,
@@ -27,10 +28,23 @@ from holdfast.api.services import Services
 
 TREE = Path(__file__).parents[2]
 SOURCE = TREE / "src"
-SCHEMA = "holdfast/api/holdfast.proto"
-MESSAGES = ("holdfast/api/holdfast_pb2.py", "holdfast/api/holdfast_pb2.pyi")
-PAGE = TREE / "docs" / "reference" / "api.md"
-_PACKAGE = ".holdfast.v1."
+# Each with its page.
+SCHEMAS = {
+    "holdfast/api/holdfast.proto": "api.md",
+    "holdfast/api/route_control.proto": "route-control.md",
+    "holdfast/api/routes.proto": "routes.md",
+}
+MESSAGES = tuple(
+    schema.replace(".proto", end) for schema in SCHEMAS for end in ("_pb2.py", "_pb2.pyi")
+)
+PAGES = TREE / "docs" / "reference"
+_TITLES = {
+    "api.md": "API",
+    "route-control.md": "API of routing control",
+    "routes.md": "What Holdfast adds to routing control",
+}
+# Where the messages of another package are described.
+_PAGES = {".novaroute.v1.": "route-control.md"}
 
 
 def generate(folder: Path) -> None:
@@ -38,7 +52,7 @@ def generate(folder: Path) -> None:
     protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-I{SOURCE}"]
     messages = [f"--plugin=protoc-gen-mypy={plugin}", f"--python_out={folder}"]
     described = [f"--descriptor_set_out={folder}/described", "--include_source_info"]
-    command = [*protoc, *messages, f"--mypy_out=quiet:{folder}", *described, SCHEMA]
+    command = [*protoc, *messages, f"--mypy_out=quiet:{folder}", *described, *SCHEMAS]
     subprocess.run(command, check=True)
 
 
@@ -54,8 +68,10 @@ def test_messages_are_those_of_the_schema(generated: Path, name: str) -> None:
     assert (SOURCE / name).read_text() == (generated / name).read_text()
 
 
-def test_the_page_is_that_of_the_schema(generated: Path) -> None:
-    assert PAGE.read_text() == page(generated / "described")
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_the_page_is_that_of_the_schema(generated: Path, schema: str) -> None:
+    page = (PAGES / SCHEMAS[schema]).read_text()
+    assert page == pages(generated / "described")[schema]
 
 
 def test_services_have_a_method_for_each_call_and_no_other() -> None:
@@ -69,9 +85,10 @@ def test_services_have_a_method_for_each_call_and_no_other() -> None:
     assert methods == [f"{call.service_field}.{call.method}" for call in CALLS.values()]
 
 
-def page(described: Path) -> str:
-    found = FileDescriptorSet.FromString(described.read_bytes()).file[0]
-    return "\n".join(_Page(found).lines()) + "\n"
+def pages(described: Path) -> dict[str, str]:
+    """By schema."""
+    found = FileDescriptorSet.FromString(described.read_bytes()).file
+    return {one.name: "\n".join(_Page(one).lines()) + "\n" for one in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +96,36 @@ class _Page:
     file: FileDescriptorProto
 
     def lines(self) -> Iterator[str]:
-        yield "# API"
+        yield f"# {_TITLES[SCHEMAS[self.file.name]]}"
         yield ""
         yield "<!-- Written by `python -m tests.api.test_generated` from the schema. -->"
         yield ""
         yield from self._said(12, detached=True).splitlines()
         yield ""
-        yield f"The schema: [`src/{SCHEMA}`](../../src/{SCHEMA})."
+        yield f"The schema: [`src/{self.file.name}`](../../src/{self.file.name})."
         for number, service in enumerate(self.file.service):
             yield from self._service(number, service)
         yield ""
         yield "## Messages"
         for number, message in enumerate(self.file.message_type):
             yield from self._message(number, message)
+
+        for number, enum in enumerate(self.file.enum_type):
+            yield from self._enum(number, enum)
+
+    def _enum(self, number: int, enum: EnumDescriptorProto) -> Iterator[str]:
+        yield ""
+        yield f"### {enum.name}"
+        said = self._said(5, number)
+        if said:
+            yield ""
+            yield said
+        yield ""
+        yield "| value | number | |"
+        yield "|---|---|---|"
+        for index, value in enumerate(enum.value):
+            about = " ".join(self._said(5, number, 2, index).split())
+            yield f"| `{value.name}` | {value.number} | {about} |"
 
     def _service(self, number: int, service: ServiceDescriptorProto) -> Iterator[str]:
         yield ""
@@ -104,9 +138,17 @@ class _Page:
         for index, method in enumerate(service.method):
             level = method.options.idempotency_level
             reads = "yes" if level == MethodOptions.NO_SIDE_EFFECTS else ""
-            answer = _linked(method.output_type) + (", many" if method.server_streaming else "")
+            answer = _linked(method.output_type, self._here) + (
+                ", many" if method.server_streaming else ""
+            )
             said = self._said(6, number, 2, index)
-            cells = (f"`{method.name}`", _linked(method.input_type), answer, reads, said)
+            cells = (
+                f"`{method.name}`",
+                _linked(method.input_type, self._here),
+                answer,
+                reads,
+                said,
+            )
             yield f"| {' | '.join(' '.join(cell.split()) for cell in cells)} |"
 
     def _message(self, number: int, message: DescriptorProto) -> Iterator[str]:
@@ -120,10 +162,15 @@ class _Page:
             yield ""
             yield "| field | type | |"
             yield "|---|---|---|"
-        maps = {f"{_PACKAGE}{message.name}.{n.name}": n for n in message.nested_type}
+        package = f".{self.file.package}."
+        maps = {f"{package}{message.name}.{n.name}": n for n in message.nested_type}
         for index, field in enumerate(message.field):
             about = " ".join(self._said(4, number, 2, index).split())
-            yield f"| `{field.name}` | {_type(field, maps)} | {about} |"
+            yield f"| `{field.name}` | {_type(field, maps, self._here)} | {about} |"
+
+    @property
+    def _here(self) -> str:
+        return f".{self.file.package}"
 
     def _said(self, *path: int, detached: bool = False) -> str:
         for place in self.file.source_code_info.location:
@@ -135,21 +182,22 @@ class _Page:
         return ""
 
 
-def _type(field: FieldDescriptorProto, maps: dict[str, DescriptorProto]) -> str:
+def _type(field: FieldDescriptorProto, maps: dict[str, DescriptorProto], here: str) -> str:
     if field.type_name in maps:
         key, value = maps[field.type_name].field
-        return f"map of {_type(key, {})} to {_type(value, {})}"
+        return f"map of {_type(key, {}, here)} to {_type(value, {}, here)}"
     name = (
-        _linked(field.type_name)
+        _linked(field.type_name, here)
         if field.type_name
         else FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
     )
     return f"list of {name}" if field.label == FieldDescriptorProto.LABEL_REPEATED else name
 
 
-def _linked(name: str) -> str:
-    short = name.removeprefix(_PACKAGE)
-    return f"[{short}](#{short.lower()})"
+def _linked(name: str, here: str) -> str:
+    package, _, short = name.rpartition(".")
+    home = "" if package == here else _PAGES[f"{package}."]
+    return f"[{short}]({home}#{short.lower()})"
 
 
 if __name__ == "__main__":
@@ -159,4 +207,5 @@ if __name__ == "__main__":
         generate(Path(made))
         for each in MESSAGES:
             (SOURCE / each).write_text((Path(made) / each).read_text())
-        PAGE.write_text(page(Path(made) / "described"))
+        for schema, text in pages(Path(made) / "described").items():
+            (PAGES / SCHEMAS[schema]).write_text(text)

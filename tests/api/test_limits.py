@@ -15,7 +15,7 @@ import grpc
 import pytest
 
 from holdfast.api import holdfast_pb2 as pb
-from holdfast.api import limits
+from holdfast.api import limits, sockets
 from holdfast.api.calls import CALLS, Call
 from holdfast.engine import event_kinds
 from holdfast.errors import HoldfastError
@@ -29,7 +29,8 @@ LONG = 120.0
 
 def raw(served: Served, call: Call, data: bytes) -> grpc.StatusCode:
     """The code that a call with these bytes is answered with."""
-    channel = served.client().channel
+    name = next(one.name for one in sockets.SOCKETS if call.service in one.services)
+    channel = served.client(name).channel
     try:
         if call.streams:
             list(channel.unary_stream(call.path, bytes, bytes)(data, timeout=LONG))

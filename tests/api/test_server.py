@@ -62,7 +62,7 @@ class Faulty:
 
 def services(backend: Any) -> Services:
     """One for all of them."""
-    return Services(backend, backend, backend, backend, backend)
+    return Services(*[backend] * 7)
 
 
 @contextmanager

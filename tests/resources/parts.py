@@ -28,6 +28,9 @@ def admitting(source: str = "Owner/ci", **more: Any) -> tuple[str, str, dict[str
         "maxResources": 1_000_000,
         "prefixes": ["0.0.0.0/0", "::/0"],
         "interfaces": ["*"],
+        "peers": ["0.0.0.0/0", "::/0"],
+        "autonomousSystems": ["1-4294967295"],
+        "mayConfigureInstance": True,
     }
     spec = {"source": source, "allow": allow} | more
     return "DynamicConfigSource", source.replace("/", "-").lower(), spec

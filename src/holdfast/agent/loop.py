@@ -36,6 +36,7 @@ from holdfast.agent.watch_manager import WatchManager
 from holdfast.agent.web.console import Console
 from holdfast.api.inherited import Inherited
 from holdfast.paths import Paths
+from holdfast.runtime.routes.metrics import RouteNumbers
 
 # Everything is looked at this often, hints or not; less often where that takes much of a core.
 INTERVAL_S = 30.0
@@ -57,6 +58,7 @@ class Agent:
     ) -> None:
         self.paths, self.file, self._lock = paths, file, lock
         self._stopped = False
+        self.route_numbers: Callable[[], RouteNumbers] | None = None  # once the API is served
         self._schedule = PassSchedule()
         self._publisher = StatusPublisher(say)
         thread, reconciler = PassThread(), Reconciler(paths)

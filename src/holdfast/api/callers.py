@@ -7,16 +7,18 @@ that nobody has is refused on every socket.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
-from holdfast.api import tokens
-from holdfast.api.conditions import Denied, Unauthenticated
+from holdfast.api import limits, tokens
+from holdfast.api.conditions import CallRefused, Denied, Unauthenticated
 from holdfast.dataclass import dataclass, field
 
 HEADER = "authorization"
-_SCHEME = "Bearer "
+OWNER = "Owner"  # what comes before the slash of an owner's source
+SCHEME = "Bearer "
 
 
 class CallerKind(Enum):
@@ -69,6 +71,13 @@ class Authority:
         """Raises Denied, with what would allow it."""
         if caller.kind in self.kinds:
             return
+        if self.kinds == _OWNER:
+            if not caller.source:
+                raise Unauthenticated(
+                    f"{call} is for owners of routes: show the token of one, as `authorization:"
+                    " Bearer TOKEN`"
+                )
+            raise Denied(f"{caller} may not call {call}: it takes the token of an Owner")
         if caller.kind is CallerKind.READER:
             raise Denied(
                 f"{call} changes things, and this socket is for reading: use holdfast.sock, which"
@@ -83,6 +92,8 @@ class Authority:
         raise Denied(f"{caller} may not call {call}: {needed}")
 
 
+_OWNER = frozenset((CallerKind.OWNER,))
+_OWNERS = Authority(_OWNER)  # and each for itself alone
 _ANYBODY = Authority(frozenset(CallerKind))
 _OPERATORS = Authority(frozenset((CallerKind.OPERATOR,)))
 _READERS = frozenset((CallerKind.OPERATOR, CallerKind.READER))
@@ -116,6 +127,26 @@ AUTHORITY: Mapping[str, Authority] = {
     "Actions.Execute": _OPERATORS,
     "Actions.Rollback": _OPERATORS,
     "Events.Read": _ANYBODY,
+    "RouteControl.Register": _OWNERS,
+    "RouteControl.Deregister": _OWNERS,
+    "RouteControl.ConfigureBGP": _OWNERS,
+    "RouteControl.ApplyPeer": _OWNERS,
+    "RouteControl.RemovePeer": _OWNERS,
+    "RouteControl.AdvertisePrefix": _OWNERS,
+    "RouteControl.WithdrawPrefix": _OWNERS,
+    "RouteControl.EnableBFD": _OWNERS,
+    "RouteControl.DisableBFD": _OWNERS,
+    "RouteControl.EnableOSPF": _OWNERS,
+    "RouteControl.DisableOSPF": _OWNERS,
+    "RouteControl.GetStatus": _ANYBODY,
+    "RouteControl.StreamEvents": _ANYBODY,
+    "Routes.Declare": _OWNERS,
+    "Routes.BeginSync": _OWNERS,
+    "Routes.CompleteSync": _OWNERS,
+    "Routes.Hold": _OWNERS,
+    "Routes.Heartbeat": _OWNERS,
+    "Routes.Status": _ANYBODY,
+    "Routes.Events": _ANYBODY,
 }
 
 
@@ -141,9 +172,23 @@ class Speakers:
     """Those whom the startup file in force names; replaced whole."""
 
     known: tuple[Speaker, ...] = ()
+    _read: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, speakers: Iterable[Speaker]) -> None:
         self.known = tuple(speakers)
+        self._read.set()
+
+    async def read(self) -> None:
+        """For its first pass a daemon lets callers wait. Raises CallRefused where it has none."""
+        if self.known:
+            return
+        try:
+            async with asyncio.timeout(limits.FIRST_PASS_S):
+                await self._read.wait()
+        except TimeoutError:
+            raise CallRefused(
+                "UNAVAILABLE", "Holdfast has no valid configuration yet, and knows no tokens"
+            ) from None
 
     def of(self, source: str) -> Caller | None:
         return next(
@@ -165,10 +210,11 @@ class Speakers:
 
     def _by_token(self, said: Sequence[str | bytes]) -> Caller:
         given = said[0] if len(said) == 1 and isinstance(said[0], str) else ""
-        token = given.removeprefix(_SCHEME)
-        if not given.startswith(_SCHEME) or not tokens.is_token(token):
+        token = given.removeprefix(SCHEME)
+        if not given.startswith(SCHEME) or not tokens.is_token(token):
             raise Unauthenticated(
-                "`authorization` is not `Bearer` and one token, of 16 to 512 printable characters"
+                "the call does not show one token, of 16 to 512 printable characters: it stands"
+                " behind `Bearer` in `authorization`, or in the field `token` of a call that has it"
             )
         digest = tokens.digest_of(token)
         # Each is compared, and to its end, whichever fits: time tells nothing of them.

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import MethodOptions
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from holdfast.api import holdfast_pb2 as pb
+from holdfast.api import holdfast_pb2, route_control_pb2, routes_pb2
 from holdfast.dataclass import dataclass
 
 
@@ -25,6 +25,7 @@ class Call:
     reply: type[Message]
     streams: bool  # answers with more than one message
     reads: bool
+    signed: bool  # who calls stands in the request itself, as clients of RouteControl know it
 
     @property
     def path(self) -> str:
@@ -46,7 +47,8 @@ class Call:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=.)(?=[A-Z])", "_", name).lower()
+    """A word in capitals stays one: "configure_bgp"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 def _call(method: MethodDescriptor) -> Call:
@@ -57,11 +59,15 @@ def _call(method: MethodDescriptor) -> Call:
         GetMessageClass(method.output_type),
         method.server_streaming,
         method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS,
+        {"owner", "token"}.issubset(method.input_type.fields_by_name),
     )
 
 
+SCHEMAS = (holdfast_pb2.DESCRIPTOR, route_control_pb2.DESCRIPTOR, routes_pb2.DESCRIPTOR)
+
 CALLS: Mapping[str, Call] = {
     call.short: call
-    for service in pb.DESCRIPTOR.services_by_name.values()
+    for schema in SCHEMAS
+    for service in schema.services_by_name.values()
     for call in map(_call, service.methods)
 }

@@ -23,3 +23,11 @@ class Unauthenticated(Refused):
 
 class Denied(Refused):
     """Whoever calls is known, and may not do this."""
+
+
+class CallRefused(HoldfastError):  # noqa: N818
+    """A call of routing control is answered with a code that its interface promises."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code  # the name of a gRPC code: NOT_FOUND
+        super().__init__(message)

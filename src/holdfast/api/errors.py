@@ -7,7 +7,7 @@ import grpc
 from holdfast import errors
 from holdfast.api import holdfast_pb2 as pb
 from holdfast.api import limits
-from holdfast.api.conditions import Busy, Denied, Unauthenticated
+from holdfast.api.conditions import Busy, CallRefused, Denied, Unauthenticated
 from holdfast.errors import ConfigError, DriverError, HoldfastError, LedgerError, Refused
 
 DETAIL = "holdfast-error-bin"
@@ -29,6 +29,8 @@ _SUMMARY = 500
 def code_of(error: HoldfastError) -> grpc.StatusCode:
     if isinstance(error, Busy):
         return grpc.StatusCode.RESOURCE_EXHAUSTED
+    if isinstance(error, CallRefused):
+        return grpc.StatusCode[error.code]
     for kind, code in (*_NOT_ALLOWED.items(), *_CODES.items()):
         if isinstance(error, kind):
             return code

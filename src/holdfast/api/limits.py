@@ -14,7 +14,7 @@ MAX_REPLY_BYTES = 4 << 20
 MAX_METADATA_BYTES = 64 << 10
 MAX_ERROR_BYTES = 32 << 10
 
-# Calls at once, on both sockets together each; one more is RESOURCE_EXHAUSTED.
+# Calls at once, on each socket; one more is RESOURCE_EXHAUSTED.
 MAX_CALLS = 64
 # Of these, as many may be event subscribers, so that there is always room for another call.
 MAX_SUBSCRIBERS = 32
@@ -37,9 +37,10 @@ STALLED_S = 60.0
 # How long calls that are under way may go on when the daemon ends.
 GRACE_S = 1.0
 
-# On each of the two sockets. Where there are as many, one that says nothing gives way to the next;
+# On each of the sockets. Where there are as many, one that says nothing gives way to the next;
 # if none does, the next waits until one of them ends. A client holds one for all of its calls.
 MAX_CONNECTIONS = 128
+SOCKETS = 3  # besides those of single sources
 # What a connection takes: ours, the relay's to the server, and the server's own.
 DESCRIPTORS_EACH = 3
 # As many descriptors as connections never get: for passes, programs and files, the ledger, the
@@ -70,10 +71,10 @@ ADMITTED_AGAIN_S = 1.0
 
 
 def connections(descriptors: int, own: int = 0) -> int:
-    """As many as each of the two sockets may have where a process may have so many descriptors,
-    and so many sources have one of their own."""
+    """As many as each of the sockets may have where a process may have so many descriptors, and so
+    many sources have one of their own."""
     taken = RESERVED_DESCRIPTORS + own * OWN_CONNECTIONS * DESCRIPTORS_EACH
-    room = (descriptors - taken) // (2 * DESCRIPTORS_EACH)
+    room = (descriptors - taken) // (SOCKETS * DESCRIPTORS_EACH)
     return max(4, min(MAX_CONNECTIONS, room))
 
 

@@ -53,7 +53,7 @@ def opened(paths: Paths, own: OwnSocket, parent: Parent, held: ExitStack) -> soc
         if state.st_uid != os.geteuid() or state.st_mode & 0o022:
             raise Refused(f"others may write the folder {shown}: chown root {shown}; chmod go-w")
         groups = (own.group,) if own.group else ()
-        to = Socket(name, groups, read_only=False)
+        to = Socket(name, groups, read_only=False, services=sockets.EVERYTHING)
         return made(f"/proc/self/fd/{folder}", shown, to, held)
     except BaseException:
         held.close()

@@ -1,4 +1,4 @@
-"""The server: two sockets beside the loop, and limits on what may be asked of it."""
+"""The server: sockets beside the loop, and limits on what may be asked of it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from holdfast.dataclass import dataclass, field
 from holdfast.errors import HoldfastError, Refused
 from holdfast.paths import Paths
 
-# It goes on for as long as somebody listens.
-_ENDLESS = "Events.Read"
+# They go on for as long as somebody listens.
+_ENDLESS = frozenset({"Events.Read", "RouteControl.StreamEvents", "Routes.Events", "Routes.Hold"})
 _OPTIONS = (
     ("grpc.max_receive_message_length", limits.MAX_REQUEST_BYTES),
     ("grpc.max_send_message_length", limits.MAX_REPLY_BYTES),
@@ -178,7 +178,10 @@ class Server:
     def _handlers(self, name: str, over: Caller) -> list[grpc.GenericRpcHandler[Any, Any]]:
         door = Door(name, over, self.speakers, self.refusals)
         handlers: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+        answering = sockets.services(name)
         for call in CALLS.values():
+            if call.service not in answering:
+                continue
             answer = _Answer(call, self.services.method(call), door, self.say)
             handler = (
                 grpc.unary_stream_rpc_method_handler(
@@ -251,7 +254,7 @@ class _Answer:
             answering = asyncio.create_task(work(caller))
             try:
                 while not (await asyncio.wait({answering}, timeout=limits.ADMITTED_AGAIN_S))[0]:
-                    self.door.admit(self.call, context)
+                    self.door.admit(self.call, request, context)
                 await answering
             finally:
                 answering.cancel()
@@ -268,13 +271,14 @@ class _Answer:
         work: Callable[[Caller], Coroutine[Any, Any, None]],
     ) -> None:
         try:
-            caller = self.door.admit(self.call, context)
+            await self.door.ready(self.call, request, context)
+            caller = self.door.admit(self.call, request, context)
             await self._refuse(request, context)
             limit = limits.CALL_S if self.call.reads else limits.CHANGE_S
-            async with asyncio.timeout(None if self.call.short == _ENDLESS else limit):
+            async with asyncio.timeout(None if self.call.short in _ENDLESS else limit):
                 await work(caller)
         except HoldfastError as error:
-            await self._fail(self.door.counted(error, context), context)
+            await self._fail(self.door.counted(error, self.call, request, context), context)
         except TimeoutError:
             await context.abort(
                 grpc.StatusCode.DEADLINE_EXCEEDED, f"{self.call.short} takes longer than it may"

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.api import route_control_pb2 as rc
+from holdfast.api import routes_pb2 as routes
 from holdfast.api.callers import Caller
 from holdfast.api.calls import Call
 from holdfast.dataclass import dataclass
@@ -71,6 +73,72 @@ class Events(Protocol):
     ) -> AsyncGenerator[pb.ReadEventsReply, None]: ...
 
 
+class RouteControl(Protocol):
+    async def register(
+        self, request: rc.RegisterRequest, caller: Caller
+    ) -> rc.RegisterResponse: ...
+    async def deregister(
+        self, request: rc.DeregisterRequest, caller: Caller
+    ) -> rc.DeregisterResponse: ...
+    async def configure_bgp(
+        self, request: rc.ConfigureBGPRequest, caller: Caller
+    ) -> rc.ConfigureBGPResponse: ...
+    async def apply_peer(
+        self, request: rc.ApplyPeerRequest, caller: Caller
+    ) -> rc.ApplyPeerResponse: ...
+    async def remove_peer(
+        self, request: rc.RemovePeerRequest, caller: Caller
+    ) -> rc.RemovePeerResponse: ...
+    async def advertise_prefix(
+        self, request: rc.AdvertisePrefixRequest, caller: Caller
+    ) -> rc.AdvertisePrefixResponse: ...
+    async def withdraw_prefix(
+        self, request: rc.WithdrawPrefixRequest, caller: Caller
+    ) -> rc.WithdrawPrefixResponse: ...
+    async def enable_bfd(
+        self, request: rc.EnableBFDRequest, caller: Caller
+    ) -> rc.EnableBFDResponse: ...
+    async def disable_bfd(
+        self, request: rc.DisableBFDRequest, caller: Caller
+    ) -> rc.DisableBFDResponse: ...
+    async def enable_ospf(
+        self, request: rc.EnableOSPFRequest, caller: Caller
+    ) -> rc.EnableOSPFResponse: ...
+    async def disable_ospf(
+        self, request: rc.DisableOSPFRequest, caller: Caller
+    ) -> rc.DisableOSPFResponse: ...
+    async def get_status(
+        self, request: rc.GetStatusRequest, caller: Caller
+    ) -> rc.GetStatusResponse: ...
+    def stream_events(
+        self, request: rc.StreamEventsRequest, caller: Caller
+    ) -> AsyncGenerator[rc.RouteEvent, None]: ...
+
+
+class Routes(Protocol):
+    async def declare(
+        self, request: routes.DeclareRoutesRequest, caller: Caller
+    ) -> routes.DeclareRoutesReply: ...
+    async def begin_sync(
+        self, request: routes.BeginSyncRequest, caller: Caller
+    ) -> routes.BeginSyncReply: ...
+    async def complete_sync(
+        self, request: routes.CompleteSyncRequest, caller: Caller
+    ) -> routes.CompleteSyncReply: ...
+    def hold(
+        self, request: routes.HoldLeaseRequest, caller: Caller
+    ) -> AsyncGenerator[routes.LeaseReply, None]: ...
+    async def heartbeat(
+        self, request: routes.HeartbeatRequest, caller: Caller
+    ) -> routes.LeaseReply: ...
+    async def status(
+        self, request: routes.RouteStatusRequest, caller: Caller
+    ) -> routes.RouteStatusReply: ...
+    def events(
+        self, request: routes.RouteEventsRequest, caller: Caller
+    ) -> AsyncGenerator[routes.RouteEventReply, None]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """Every method raises HoldfastError for what cannot be done. None may block the event loop."""
@@ -80,6 +148,8 @@ class Services:
     plugins: Plugins
     actions: Actions
     events: Events
+    route_control: RouteControl
+    routes: Routes
 
     def method(self, call: Call) -> Any:
         """The one that answers a call; its type is that of the call's messages."""

@@ -1,4 +1,4 @@
-"""The two sockets: where they lie, and who may open them."""
+"""The sockets: where they lie, and who may open them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from holdfast.paths import Paths
 
 FOLDER = "/run/holdfast"
 SERVICE_MANAGER = 1
+_NAMES = ("Router", "Dynamic", "Plugins", "Actions", "Events")
 _CREDENTIALS = struct.Struct("3i")  # ucred of unix(7): process, user, group
 
 
@@ -23,14 +24,27 @@ _CREDENTIALS = struct.Struct("3i")  # ucred of unix(7): process, user, group
 class Socket:
     name: str
     groups: tuple[str, ...]  # the first of them that exists may open it; none: its maker alone
-    read_only: bool
+    read_only: bool  # for callers who show no token
+    services: frozenset[str]  # that answer there
 
 
+_ROUTER = frozenset(f"holdfast.v1.{one}" for one in _NAMES)
+_ROUTES = frozenset({"novaroute.v1.RouteControl", "holdfast.v1.Routes"})
+# For programs that own routes, and are trusted with nothing else of the router. What changes
+# something shows whose it is by a token.
+ROUTES = Socket("routes.sock", ("holdfast-routes", "holdfast"), read_only=True, services=_ROUTES)
 SOCKETS = (
-    Socket("holdfast.sock", ("holdfast",), read_only=False),
+    Socket("holdfast.sock", ("holdfast",), read_only=False, services=_ROUTER),
     # What can be read there includes the firewall and the peers: it is not for everybody.
-    Socket("holdfast-ro.sock", ("holdfast-ro", "holdfast"), read_only=True),
+    Socket("holdfast-ro.sock", ("holdfast-ro", "holdfast"), read_only=True, services=_ROUTER),
+    ROUTES,
 )
+EVERYTHING = _ROUTER | _ROUTES  # what a source's own socket answers
+
+
+def services(name: str) -> frozenset[str]:
+    """That answer on the socket of this name."""
+    return next((each.services for each in SOCKETS if each.name == name), EVERYTHING)
 
 
 def make_folder(paths: Paths) -> None:

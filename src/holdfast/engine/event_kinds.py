@@ -14,6 +14,7 @@ _ACTION = "an action, or the source of several"
 _GENERATION = "a generation"
 _LEDGER = "the ledger"
 _FRR = "a daemon of FRR"
+_OWNER = "the owner, as the source that it is"
 
 # What the data of events is called, and what it means.
 FIELDS = {
@@ -22,20 +23,40 @@ FIELDS = {
     "candidate": "the candidate that is active now",
     "cause": "who or what took the trial back",
     "count": "how many it stands for",
+    "existing_owner": "who holds it",
     "fields": "each field that differed, as it was found and as it is declared",
     "generation": "the generation of the part",
     "holder": "whose it is",
+    "interface_name": "the interface that is meant",
     "left": "what could not be brought back; missing where that is nothing",
+    "local_as": "the AS of the BGP instance; 0 where there is none",
     "losses": "what others lost by it; missing where that is nothing",
     "milliseconds": "the time from the change to the end of the repair; null where nothing told of"
     " the change",
     "name": "the name of the action's plan",
+    "neighbor": "the address of the peer that is meant",
+    "neighbor_id": "the router id of a neighbour of OSPF",
+    "operation": "the call that was refused",
     "origin": "where the resource stands in the configuration",
+    "owner": "who declares it; missing where nobody does",
     "owners": "the resources that declare it",
+    "peer": "the address of the neighbour",
+    "peer_address": "the address of the other end",
     "place": "where the resource stands in the configuration",
+    "prefix": "the prefix, in its canonical form",
+    "previous_as": "the AS before",
+    "previous_router_id": "the router id before",
+    "previous_state": "the state before",
+    "previous_status": "the state of BFD before",
     "proof": "by what right it was changed",
+    "protocol": "BGP or OSPF",
+    "reason": "what was against it, as metrics count it",
     "risk": "the risk that the plan states",
+    "router_id": "the router id of the BGP instance",
     "row": "how many times in a row it was undone",
+    "session_id": "the session of the owner",
+    "state": "the state, as FRR says it; gone: FRR has it no more",
+    "status": "the state of BFD, as FRR says it; gone: FRR has it no more",
     "times": "how many times it was undone",
     "type": "the type that the plugin gave it",
     "verb": "what a repair takes: create, update, replace or delete",
@@ -224,5 +245,74 @@ LEDGER_UNWRITABLE = EventKind(
     warning=True,
 )
 LEDGER_WRITTEN = EventKind("ledger-written", _LEDGER, "It can be written again, and is whole.")
+
+# Of routing control: owners, and what FRR really has of what they declare.
+_ASKED = ("reason", "operation", "neighbor", "peer_address", "interface_name", "prefix", "protocol")
+_CONFLICT = (*_ASKED, "existing_owner")
+_PEER = ("peer", "state", "previous_state", "owner")
+_BFD = ("peer", "status", "previous_status", "owner")
+_OSPF = ("neighbor_id", "state", "previous_state", "owner")
+_PREFIX = ("prefix", "protocol", "owner")
+OWNER_REGISTERED = EventKind(
+    "owner-registered", _OWNER, "It began a session.", data=("session_id",)
+)
+OWNER_DEREGISTERED = EventKind("owner-deregistered", _OWNER, "It ended its session.")
+OWNER_EXPIRED = EventKind(
+    "owner-expired",
+    _OWNER,
+    "Nothing was heard of it for its grace: what it declared was withdrawn.",
+    warning=True,
+)
+ROUTE_REFUSED = EventKind(
+    "route-refused",
+    _OWNER,
+    "It asked for what its policy or another owner is against, or had a wrong token.",
+    data=_CONFLICT,
+    warning=True,
+)
+ROUTE_OVERRIDDEN = EventKind(
+    "route-overridden",
+    _OWNER,
+    "`admin` took an object over; it is given back when `admin` withdraws it.",
+    data=_CONFLICT,
+    warning=True,
+)
+ROUTE_GIVEN_BACK = EventKind(
+    "route-given-back", _OWNER, "What `admin` took over is declared again.", data=_ASKED
+)
+BGP_INSTANCE_CHANGED = EventKind(
+    "bgp-instance-changed",
+    _OWNER,
+    "It changed the AS or the router id.",
+    data=("local_as", "router_id", "previous_as", "previous_router_id"),
+)
+PEER_UP = EventKind("peer-up", "a BGP neighbour", "Its session is established.", data=_PEER)
+PEER_DOWN = EventKind(
+    "peer-down", "a BGP neighbour", "Its session is established no more.", data=_PEER, warning=True
+)
+BFD_UP = EventKind("bfd-up", "the other end", "The session of BFD is up.", data=_BFD)
+BFD_DOWN = EventKind(
+    "bfd-down", "the other end", "The session of BFD is up no more.", data=_BFD, warning=True
+)
+OSPF_NEIGHBOR_UP = EventKind(
+    "ospf-neighbor-up", "an interface", "A neighbour of OSPF is full.", data=_OSPF
+)
+OSPF_NEIGHBOR_DOWN = EventKind(
+    "ospf-neighbor-down",
+    "an interface",
+    "A neighbour of OSPF is full no more.",
+    data=_OSPF,
+    warning=True,
+)
+PREFIX_ADVERTISED = EventKind(
+    "prefix-advertised", "a prefix", "FRR sends it to a neighbour.", data=_PREFIX
+)
+PREFIX_WITHDRAWN = EventKind(
+    "prefix-withdrawn", "a prefix", "FRR sends it to no neighbour any more.", data=_PREFIX
+)
+FRR_CONNECTED = EventKind("frr-connected", "FRR", "The daemons that are needed answer.")
+FRR_DISCONNECTED = EventKind(
+    "frr-disconnected", "FRR", "One of the daemons that are needed does not answer.", warning=True
+)
 
 EVENT_KINDS = {str(kind): kind for kind in tuple(vars().values()) if isinstance(kind, EventKind)}

@@ -78,6 +78,12 @@ class Reach:
     ifname: str = ""  # or in any case the kernel's name
     # How the link `ifname` is cut off: "take link {} down". A pattern is not enough to allow that.
     cut: str = ""
+    advertised: bool = False  # the network is told to others, who send packets to it here
+    peer: str = ""  # the address of whom a session is held with
+    autonomous_system: int = 0  # that is spoken for, or to
+    unnumbered_as: bool = False  # it is spoken to, whatever its number
+    learned: bool = False  # routes to the network come by it
+    instance: bool = False  # it is about what all owners of routes share
 
 
 @dataclass(frozen=True, slots=True)

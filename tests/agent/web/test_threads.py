@@ -33,6 +33,7 @@ class Still:
     hints: dict[str, int] = field(default_factory=dict)
     hints_lost: int = 0
     refused_calls: dict[tuple[str, str], int] = field(default_factory=dict)
+    route_numbers: None = None
 
     def alive(self) -> bool:
         return True

@@ -24,6 +24,7 @@ from holdfast.render.style import Style
 from holdfast.resources.dynamic.effective import Effective
 from holdfast.runtime import sources
 from holdfast.runtime.defaults import LEDGER_WAIT_S
+from holdfast.runtime.routes.metrics import RouteNumbers
 from holdfast.state.ledger import Ledger
 
 T = TypeVar("T")
@@ -42,6 +43,9 @@ class Loop(Protocol):
     def proposers(self) -> Contributors: ...
     @property
     def console(self) -> Console | None: ...
+
+    route_numbers: Callable[[], RouteNumbers] | None
+
     def ask(self, question: PassRequest) -> None:
         """For a pass as soon as may be; its outcome is the answer."""
 

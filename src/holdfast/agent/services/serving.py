@@ -14,7 +14,10 @@ from holdfast.agent.services.backend import Backend, Loop
 from holdfast.agent.services.dynamic import Dynamic
 from holdfast.agent.services.events import Events
 from holdfast.agent.services.plugins import Plugins
+from holdfast.agent.services.route_control import RouteControl
 from holdfast.agent.services.router import Router
+from holdfast.agent.services.routes import Routes
+from holdfast.agent.services.routing import Routing
 from holdfast.agent.web import view
 from holdfast.agent.web.console import Console
 from holdfast.api.inherited import Inherited
@@ -41,7 +44,10 @@ async def api(
         say(Line(line, Level.ERROR))
 
     backend = Backend(loop)
-    services = services_of(backend)
+    events = EventStream(backend.paths, backend.threads)
+    routing = Routing(backend, events, refusals.counts)
+    loop.route_numbers = routing.numbers
+    services = services_of(backend, events, routing)
     server = Server(services, failed, refusals, inherited)
     unserved = Unserved(loop.paths)
 
@@ -68,21 +74,27 @@ async def api(
             ready = await start()
         await SpeakerTask(loop, server).run()
 
-    task = asyncio.create_task(keep_running(run, say))
+    tasks = [asyncio.create_task(keep_running(each, say)) for each in (run, *routing.tasks())]
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await server.stop()
         backend.close()
         unserved.close()
 
 
-def services_of(backend: Backend) -> Services:
-    events = EventStream(backend.paths, backend.threads)
+def services_of(backend: Backend, events: EventStream, routing: Routing) -> Services:
     return Services(
-        Router(backend), Dynamic(backend), Plugins(backend), Actions(backend), Events(events)
+        Router(backend),
+        Dynamic(backend),
+        Plugins(backend),
+        Actions(backend),
+        Events(events),
+        RouteControl(routing.desk),
+        Routes(routing.desk),
     )
 
 

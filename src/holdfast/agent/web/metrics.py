@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 
 from holdfast import __version__
 from holdfast.agent.web.view import Seen
+from holdfast.api.conditions import CallRefused
 from holdfast.dataclass import dataclass
 from holdfast.engine.plan import Verb
 from holdfast.runtime.phases import Phase
+from holdfast.runtime.routes import sessions
+from holdfast.runtime.routes.metrics import RouteNumbers
+from holdfast.runtime.routes.status_of import Picture
+from holdfast.runtime.routes.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,28 @@ class _Collector:
         yield _plain(LOST, seen.loop.hints_lost)
         # Another thread adds to it.
         yield _labelled(REFUSED, dict(seen.loop.refused_calls))
+        yield from _routes(seen.loop.route_numbers)
+
+
+def _routes(numbers: Callable[[], RouteNumbers] | None) -> Iterator[Metric]:
+    """None before the first pass."""
+    if numbers is None:
+        return
+    try:
+        now = numbers()
+    except CallRefused:
+        return
+    for one in now.counted():
+        family = CounterMetricFamily if one.counts else GaugeMetricFamily
+        found = family(one.name, one.about, labels=one.labels)
+        for labels, value in dict(one.values).items():
+            found.add_metric(labels, value)
+        yield found
+    for timed in now.timed():
+        histogram = HistogramMetricFamily(timed.name, timed.about, labels=timed.labels)
+        for labels, durations in dict(timed.values).items():
+            histogram.add_metric(labels, durations.buckets(), durations.total)
+        yield histogram
 
 
 def _plain(what: Described, value: float) -> Metric:
@@ -154,6 +185,18 @@ class Metrics:
 def reference(metrics: Iterable[Described] = ALL) -> Iterator[str]:
     """Rows for the documentation."""
     for one in metrics:
-        name = f"{one.name}_total" if one.counts else one.name
-        label = ", ".join(f"`{label}`" for label in one.labels)
-        yield f"| `{name}` | {'counter' if one.counts else 'gauge'} | {label} | {one.about} |"
+        yield _row(one.name, "counter" if one.counts else "gauge", one.labels, one.about)
+
+
+def route_reference() -> Iterator[str]:
+    """The same of routing control."""
+    numbers = RouteNumbers(Tally(), Picture({}, {}, sessions.Seen(), {}, str), frozenset(), 0)
+    for one in numbers.counted():
+        yield _row(one.name, "counter" if one.counts else "gauge", one.labels, one.about)
+    for timed in numbers.timed():
+        yield _row(timed.name, "histogram", timed.labels, timed.about)
+
+
+def _row(name: str, kind: str, labels: Iterable[str], about: str) -> str:
+    full = f"{name}_total" if kind == "counter" else name
+    return f"| `{full}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {about} |"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from holdfast.runtime import status as runtime_status
 from holdfast.runtime.conditions import conditions
 from holdfast.runtime.event_log import Filter
 from holdfast.runtime.phases import NO_VERDICT, phases
+from holdfast.runtime.routes.metrics import RouteNumbers
 from holdfast.runtime.status import Status
 from holdfast.state.ledger import Ledger
 
@@ -48,6 +49,9 @@ class Loop(Protocol):
     @property
     def refused_calls(self) -> Mapping[tuple[str, str], int]:
         """Calls of the API that were refused for who made them, by socket and reason."""
+
+    @property
+    def route_numbers(self) -> Callable[[], RouteNumbers] | None: ...
 
     def alive(self) -> bool:
         """Whether the loop gets round: no pass hangs."""

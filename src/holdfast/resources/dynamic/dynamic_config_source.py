@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.resources import registry
-from holdfast.resources.dynamic import tokens
+from holdfast.resources.dynamic import route_policy, tokens
 from holdfast.resources.dynamic.plugin import Plugin, Trigger, check_triggers
 from holdfast.resources.dynamic.source_name import GRANTS, MANAGER, caller, plugin_source
 from holdfast.resources.resource import Fault, Kind, Resource, nothing_alone
@@ -16,6 +16,7 @@ from holdfast.resources.spec.shape import (
     Shape,
     Spec,
     choice,
+    flag,
     integer,
     listed,
     nested,
@@ -74,6 +75,50 @@ class Allowance(Spec):
         duration(1.0, LONGEST_TTL_S),
         "how long its parts may say that they are in force, from `observedAt` to `expiresAt`: one"
         " that says more, or no end, is rejected, where `ttl` only cuts it short",
+    )
+    prefix_length: str = optional(
+        choice(route_policy.HOST_ONLY, route_policy.SUBNET, route_policy.ANY),
+        "how long the prefixes are that it advertises. `host_only`: /32 and /128. `subnet`: /8 to"
+        " /28 of IPv4, and all but /128 of IPv6",
+        default=route_policy.ANY,
+    )
+    peers: tuple[Network, ...] = optional(
+        listed(prefix()),
+        "the networks that the neighbours lie in which it speaks BGP or BFD to; without, it has"
+        " none",
+        default=(),
+    )
+    autonomous_systems: tuple[route_policy.Numbers, ...] = optional(
+        listed(parsed(route_policy.parse_numbers, "number or range of AS numbers")),
+        "the AS numbers of its neighbours, and of the instance where it may configure that;"
+        " without, it names none",
+        default=(),
+    )
+    overlap: str = optional(
+        choice("refuse", "allow"),
+        "whether its prefixes may cover those of another owner or lie within them: both policies"
+        " have to allow it. The same prefix is always one owner's",
+        default="refuse",
+    )
+    may_configure_instance: bool = optional(
+        flag(),
+        "it may say the AS and the router id of the BGP instance, which all owners share",
+        default=False,
+    )
+    may_learn_routes: bool = optional(
+        flag(),
+        "routes to anywhere may come by its sessions: by a neighbour with `importAll`, and by an"
+        " interface of OSPF that is not passive. Without, that takes `prefixes` with everything",
+        default=False,
+    )
+
+
+class Lease(Spec):
+    grace: float = required(
+        duration(1.0, LONGEST_TTL_S),
+        "how long what it declares over the API of routing control stays when nothing is heard of"
+        " it: no call, and no stream that holds the lease. Time in which Holdfast does not run does"
+        " not count",
     )
 
 
@@ -160,6 +205,11 @@ class DynamicConfigSource(Spec):
         " events and explanations. `plan`: read what a pass would do. `config`: read the effective"
         " config, and what was applied before",
     )
+    lease: Lease | None = optional(
+        nested(Lease),
+        "what it declares over the API of routing control is withdrawn when nothing is heard of it;"
+        " without, it stays until it is withdrawn",
+    )
 
     @property
     def contributor(self) -> str:
@@ -194,6 +244,7 @@ def _check_callers(spec: DynamicConfigSource) -> Iterator[Fault]:
         "socket": spec.socket,
         "socketGroup": spec.socket_group,
         "grants": spec.grants,
+        "lease": spec.lease,
     }
     if spec.source is None:
         for name, value in given.items():
@@ -208,6 +259,8 @@ def _check_callers(spec: DynamicConfigSource) -> Iterator[Fault]:
         yield Fault(("socketGroup",), "has no meaning without `socket`")
     if spec.socket == "" and len(spec.source) > _LONGEST_NAME - len(".sock"):
         yield Fault(("socket",), f"cannot be called after {spec.source}: give a path")
+    if spec.lease is not None and spec.source.startswith(f"{MANAGER}/"):
+        yield Fault(("lease",), "has no meaning for a Manager, who owns no routes")
     if spec.grants is not None and not spec.source.startswith(f"{MANAGER}/"):
         yield Fault(("grants",), "has no meaning for an Owner, who hands in its own parts alone")
 

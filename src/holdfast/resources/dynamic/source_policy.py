@@ -14,9 +14,10 @@ from holdfast.config.document import Location
 from holdfast.config.part import Part
 from holdfast.dataclass import dataclass, field
 from holdfast.resources import registry
+from holdfast.resources.dynamic import route_policy
 from holdfast.resources.dynamic.dynamic_config_source import Allowance
 from holdfast.resources.dynamic.dynamic_override_policy import matches
-from holdfast.resources.resource import Resource
+from holdfast.resources.resource import Reach, Resource
 from holdfast.resources.spec import shape
 from holdfast.resources.spec.durations import format_duration
 from holdfast.resources.spec.reading import dotted
@@ -135,7 +136,11 @@ class Judge:
 
     def _fields(self, one: Resource) -> Iterator[str]:
         kind = registry.kind(one.kind)
+        # Whom a session is held with is judged by `peers`, and not by what may be advertised.
+        peers = {reach.location for reach in kind.reaches(one) if reach.peer}
         for location, form, value in shape.values(one.spec):
+            if location in peers:
+                continue
             if form.reach is None:
                 said = f"{one.id}: what {value!r} leads to cannot be judged, so no policy allows it"
                 path = dotted(("spec", *location))
@@ -152,16 +157,55 @@ class Judge:
             ifname = kind.link.ifname(one)
             yield from self._link(one, (kind.link.field,), ifname, {ifname})
         for reach in kind.reaches(one):
-            if reach.network is not None:
+            if reach.learned:
+                yield from self._learned(one, reach)
+            elif reach.network is not None:
                 yield from self._network(one, reach.location, reach.network)
             for network in self._outside(reach.packed):
                 yield from self._network(one, reach.location, network)
+            yield from self._route(one, reach)
             if reach.ifname:
                 yield from self._link(one, reach.location, reach.ifname, {reach.ifname})
             if reach.link:
                 called = self.links.called(reach.link)
                 yield from self._link(one, reach.location, reach.link, called)
         yield from self.links_cut_off(one)
+
+    def _learned(self, one: Resource, reach: Reach) -> Iterator[str]:
+        if self.allow.may_learn_routes or reach.network is None:
+            return
+        if any(self._network(one, reach.location, reach.network)):
+            path = dotted(("spec", *reach.location))
+            yield (
+                f"{one.place}: {path}: {one.id}: routes to {reach.network} may come by it, which is"
+                f" not what {self._who} may declare by {self.policy}: to allow it, set"
+                " allow.mayLearnRoutes"
+            )
+
+    def _route(self, one: Resource, reach: Reach) -> Iterator[str]:
+        path = dotted(("spec", *reach.location))
+        if reach.advertised and reach.network is not None:
+            rule = self.allow.prefix_length
+            trouble = route_policy.length_trouble(rule, reach.network)
+            if trouble:
+                yield (
+                    f"{one.place}: {path}: {one.id}: {trouble}, which is what {self._who} may"
+                    f" advertise by {self.policy}: allow.prefixLength is {rule}"
+                )
+        if reach.peer and not route_policy.holds_peer(self.allow.peers, reach.peer):
+            yield self._refusal(one, path, f"peer {reach.peer}", "peers", reach.peer)
+        number = reach.autonomous_system
+        if number and not route_policy.holds_number(self.allow.autonomous_systems, number):
+            yield self._refusal(one, path, f"AS {number}", "autonomousSystems", str(number))
+        if reach.unnumbered_as and self.allow.autonomous_systems != (route_policy.EVERY,):
+            yield self._refusal(
+                one, path, "an AS without its number", "autonomousSystems", str(route_policy.EVERY)
+            )
+        if reach.instance and not self.allow.may_configure_instance:
+            yield (
+                f"{one.place}: {one.id}: {self._who} may not configure the BGP instance by"
+                f" {self.policy}: to allow it, set allow.mayConfigureInstance"
+            )
 
     def links_cut_off(self, one: Resource) -> Iterator[str]:
         """Those that `allow.interfaces` does not name in full: what a link was used for is cut off,

@@ -8,7 +8,7 @@ from holdfast.engine.intent import Intent
 from holdfast.engine.kinds import bfd
 from holdfast.engine.kinds.bfd import BFD_PEER
 from holdfast.engine.kinds.bgp_instance import DEFAULT_VRF
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.routing import bfd_use
 from holdfast.resources.routing.bfd_profile import timing
 from holdfast.resources.routing.bfd_use import BFDUse
@@ -69,6 +69,10 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, made, resource.place, requires=tuple(requires))
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    yield Reach(("peer",), peer=str(resource.spec.peer))
+
+
 KINDS = (
     Kind(
         BFDSession,
@@ -80,6 +84,7 @@ KINDS = (
         check,
         groups=GROUPS,
         open_to_others=nothing_against,
+        reaches=reaches,
         cross_checks="routing.bgp_checks",
     ),
 )

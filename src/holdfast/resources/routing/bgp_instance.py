@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from holdfast.engine.intent import Intent
 from holdfast.engine.kinds import bgp_instance as instances
 from holdfast.engine.kinds.bgp_instance import BGP_INSTANCE
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.routing.values import as_number, router_id
 from holdfast.resources.site import Site
 from holdfast.resources.spec.durations import duration
@@ -112,6 +112,11 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     yield Intent(resource.id, made, resource.place, requires=requires)
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    yield Reach((), instance=True)
+    yield Reach(("localAS",), autonomous_system=resource.spec.local_as)
+
+
 KINDS = (
     Kind(
         BGPInstance,
@@ -124,6 +129,7 @@ KINDS = (
         check,
         groups=GROUPS,
         open_to_others=nothing_against,
+        reaches=reaches,
         cross_checks="routing.bgp_checks",
     ),
 )

@@ -10,7 +10,7 @@ from holdfast.engine.kinds import bgp_peer as peers
 from holdfast.engine.kinds.bfd import BFD_PROFILE
 from holdfast.engine.kinds.bgp_filter import BGP_FILTER
 from holdfast.engine.kinds.bgp_peer import BGP_PEER
-from holdfast.resources.resource import Fault, Kind, Resource
+from holdfast.resources.resource import Fault, Kind, Reach, Resource
 from holdfast.resources.routing import session
 from holdfast.resources.routing.bgp_instance import GROUPS, instance_of, vrf_of
 from holdfast.resources.routing.bgp_peer_group import BGPPeerGroup
@@ -93,6 +93,20 @@ def open_to_others(resource: Resource) -> Iterator[Fault]:
         yield Fault(("passwordFile",), "names a file, which only the startup file may do")
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    """Whoever the neighbour is, the AS numbers that are said of it and to it, and what comes and
+    goes by it."""
+    yield from session.reaches(resource)
+    spec: BGPPeer = resource.spec
+    if spec.address is not None:
+        yield Reach(("address",), peer=str(spec.address))
+    if spec.remote_as is not None:
+        number = int(spec.remote_as) if spec.remote_as.isdecimal() else 0
+        yield Reach(("remoteAS",), autonomous_system=number, unnumbered_as=not number)
+    if spec.local_as is not None:
+        yield Reach(("localAS",), autonomous_system=spec.local_as)
+
+
 KINDS = (
     Kind(
         BGPPeer,
@@ -118,7 +132,7 @@ families:
         session.read_password,
         groups=GROUPS,
         open_to_others=open_to_others,
-        reaches=session.reaches,
+        reaches=reaches,
         cross_checks="routing.bgp_checks",
     ),
 )

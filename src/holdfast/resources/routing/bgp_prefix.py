@@ -8,7 +8,7 @@ from holdfast.engine.intent import BulkIntent
 from holdfast.engine.kinds import bgp_instance as instances
 from holdfast.engine.kinds import bgp_network as networks
 from holdfast.engine.kinds.bgp_network import BGP_NETWORK, NetworkTemplate, pack_key
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.routing import path_attributes
 from holdfast.resources.routing.bgp_instance import (
     GROUPS,
@@ -86,6 +86,13 @@ def size(resource: Resource) -> int:
     return max(1, len(resource.spec.told))
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    spec = resource.spec
+    for index, network in enumerate(spec.told):
+        at = ("prefixes", index) if spec.prefixes is not None else ("prefix",)
+        yield Reach(at, network, advertised=True)
+
+
 KINDS = (
     Kind(
         BGPPrefix,
@@ -102,6 +109,7 @@ med: 0
         check,
         groups=GROUPS,
         open_to_others=nothing_against,
+        reaches=reaches,
         size=size,
         cross_checks="routing.bgp_checks",
     ),

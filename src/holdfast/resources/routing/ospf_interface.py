@@ -109,7 +109,7 @@ def reaches(resource: Resource) -> Iterator[Reach]:
     """Routes to anywhere may come from whoever is on the link: OSPF filters nothing."""
     spec: OSPFInterface = resource.spec
     if not spec.passive:
-        yield Reach(("interface",), EVERYTHING[4 if spec.version == 2 else 6])
+        yield Reach(("interface",), EVERYTHING[4 if spec.version == 2 else 6], learned=True)
 
 
 def intents(resource: Resource, site: Site) -> Iterator[Intent]:

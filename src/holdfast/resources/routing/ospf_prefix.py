@@ -9,7 +9,7 @@ from holdfast.engine.kinds import ospf, route
 from holdfast.engine.kinds.bgp_instance import DEFAULT_VRF
 from holdfast.engine.kinds.ospf import OSPF_INSTANCE, OSPF_PREFIX
 from holdfast.engine.kinds.route import ROUTE, pack_key
-from holdfast.resources.resource import Fault, Kind, Resource, nothing_against
+from holdfast.resources.resource import Fault, Kind, Reach, Resource, nothing_against
 from holdfast.resources.routing.bgp_instance import GROUPS
 from holdfast.resources.routing.bgp_prefix import untold
 from holdfast.resources.routing.ospf_interface import instance
@@ -82,6 +82,13 @@ def size(resource: Resource) -> int:
     return max(1, len(resource.spec.told))
 
 
+def reaches(resource: Resource) -> Iterator[Reach]:
+    spec = resource.spec
+    for index, network in enumerate(spec.told):
+        at = ("prefixes", index) if spec.prefixes is not None else ("prefix",)
+        yield Reach(at, network, advertised=True)
+
+
 KINDS = (
     Kind(
         OSPFPrefix,
@@ -94,6 +101,7 @@ KINDS = (
         check,
         groups=GROUPS,
         open_to_others=nothing_against,
+        reaches=reaches,
         size=size,
     ),
 )

@@ -254,7 +254,8 @@ def reaches(resource: Resource) -> Iterator[Reach]:
             ("sendDefault", family.send_default),
         ):
             if given:
-                yield Reach(("families", index, name), everything)
+                learned = name == "importAll"
+                yield Reach(("families", index, name), everything, learned=learned)
 
 
 @dataclass(frozen=True, slots=True)

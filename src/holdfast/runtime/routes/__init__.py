@@ -1,0 +1,1 @@
+"""Routing control: what owners declare over its API, judged, stored and told of."""
