@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "top": ("top", "Watch resources, drift, health and events live."),
     "console": ("console", "Print the address of the console, with its key."),
     "explain": ("explain", "Tell the story of one artifact or resource."),
+    "route": ("route", "Look at sessions and what is advertised, and declare routes."),
     "dynamic": ("dynamic", "Look at what other sources contribute, and hand parts in."),
     "adopt": ("adopt", "Take over objects that exist already."),
     "forget": ("forget", "Stop claiming objects, without touching them."),
