@@ -19,7 +19,10 @@ SPEAKING = {
     "Router.About", "Router.Status", "Router.Explain", "Events.Read",
     "Dynamic.List", "Dynamic.Describe", "Dynamic.Put", "Dynamic.Declare", "Dynamic.Withdraw",
 }  # fmt: skip
-GRANTED_BESIDES = {"Router.Plan", "Router.Generations", "Dynamic.Render", "Dynamic.Diff"}
+GRANTED_BESIDES = {
+    "Router.Plan", "Router.Generations", "Dynamic.Render", "Dynamic.Diff",
+    "Router.Confirm", "Router.TakeBack",
+}  # fmt: skip
 
 
 def allowed(caller: Caller) -> set[str]:

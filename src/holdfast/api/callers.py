@@ -33,6 +33,7 @@ class Grant(Enum):
 
     PLAN = "plan"
     CONFIG = "config"
+    TRIALS = "trials"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ _OWNER = frozenset((CallerKind.OWNER,))
 _OWNERS = Authority(_OWNER)  # and each for itself alone
 _ANYBODY = Authority(frozenset(CallerKind))
 _OPERATORS = Authority(frozenset((CallerKind.OPERATOR,)))
+_TRIALS = Authority(frozenset((CallerKind.OPERATOR,)), Grant.TRIALS)
 _READERS = frozenset((CallerKind.OPERATOR, CallerKind.READER))
 # The service looks at whose part it is.
 _SPEAKERS = Authority(frozenset(CallerKind) - {CallerKind.READER})
@@ -108,8 +110,9 @@ AUTHORITY: Mapping[str, Authority] = {
     "Router.Plan": Authority(_READERS, Grant.PLAN),
     "Router.Explain": _ANYBODY,
     "Router.Apply": _OPERATORS,
-    "Router.Confirm": _OPERATORS,
-    "Router.TakeBack": _OPERATORS,
+    # By its number alone: the service looks that it is the one that waits.
+    "Router.Confirm": _TRIALS,
+    "Router.TakeBack": _TRIALS,
     "Router.Generations": Authority(_READERS, Grant.CONFIG),
     "Dynamic.List": _ANYBODY,
     "Dynamic.Describe": _ANYBODY,

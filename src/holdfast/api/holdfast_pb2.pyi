@@ -1029,12 +1029,17 @@ Global___ConfirmReply: _TypeAlias = ConfirmReply  # noqa: Y015
 class TakeBackRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    GENERATION_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """Only if this one waits; 0: whichever does."""
     def __init__(
         self,
+        *,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

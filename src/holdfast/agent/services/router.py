@@ -208,25 +208,33 @@ class Router:
         async for data in pieces:
             yield pb.ApplyReply(data=data)
 
-    async def confirm(self, request: pb.ConfirmRequest, _caller: Caller) -> pb.ConfirmReply:
+    async def confirm(self, request: pb.ConfirmRequest, caller: Caller) -> pb.ConfirmReply:
         moment = deadline.boot_clock()
+        _refuse_unnamed(request.generation, caller)
 
         def work() -> pb.ConfirmReply:
+            # Before it is left for everybody to see that this was asked: an operator may be
+            # waiting for the ledger with what is left there.
+            with Ledger.read(self.backend.paths) as ledger:
+                confirm.refuse_another(ledger.waiting(), request.generation)
             with (
                 asking(self.backend.paths, request.generation, moment) as asked,
                 self.backend.ledger("holdfast confirm") as ledger,
             ):
-                kept = confirm.confirm(ledger, asked)
+                kept = confirm.confirm(ledger, asked, caller.source)
             return pb.ConfirmReply(
                 generation=kept.generation, file=kept.file, installed=kept.installs
             )
 
         return await self.backend.in_thread(work)
 
-    async def take_back(self, _request: pb.TakeBackRequest, _caller: Caller) -> pb.TakeBackReply:
+    async def take_back(self, request: pb.TakeBackRequest, caller: Caller) -> pb.TakeBackReply:
+        _refuse_unnamed(request.generation, caller)
+
         def work() -> pb.TakeBackReply:
             with self.backend.ledger("holdfast rollback") as ledger:
-                reason = "it was taken back by `holdfast rollback`"
+                confirm.refuse_another(ledger.waiting(), request.generation)
+                reason = f"it was taken back by {caller.source or '`holdfast rollback`'}"
                 done = revert.revert(self.backend.paths, ledger, reason, revert.ASKED)
             if done is None:
                 return pb.TakeBackReply()
@@ -320,6 +328,14 @@ class Router:
             desired = compile_in_force(router, facts, root)
         return Loaded(
             self.backend.loop.file, router, root, facts, desired, effective, daemon.unloaded
+        )
+
+
+def _refuse_unnamed(generation: int, caller: Caller) -> None:
+    """A program decides about the trial that it looked at. Of the next one it knows nothing."""
+    if caller.source and not generation:
+        raise Refused(
+            f"{caller.source} has to name the generation: `trial` of Router.Status says which waits"
         )
 
 

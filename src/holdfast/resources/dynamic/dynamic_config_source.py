@@ -203,7 +203,8 @@ class DynamicConfigSource(Spec):
         listed(choice(*GRANTS)),
         "what a Manager may do on the API besides handing in its own parts and reading status,"
         " events and explanations. `plan`: read what a pass would do. `config`: read the effective"
-        " config, and what was applied before",
+        " config, and what was applied before. `trials`: confirm or take back, by its number, a"
+        " generation that an administrator applied with `--confirm-within`",
     )
     lease: Lease | None = optional(
         nested(Lease),

@@ -10,7 +10,7 @@ from holdfast.resources.spec.shape import Shape, parsed
 PLUGIN, OWNER, MANAGER = "Plugin", "Owner", "Manager"
 CLASSES = (PLUGIN, OWNER, MANAGER)
 # What the file may let a manager do on the API besides.
-GRANTS = ("plan", "config")
+GRANTS = ("plan", "config", "trials")
 _REF = re.compile(rf"((?:{'|'.join(CLASSES)})/[A-Za-z0-9._-]+)#\d+")
 
 

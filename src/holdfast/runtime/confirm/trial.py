@@ -275,30 +275,35 @@ def settle(paths: Paths, ledger: Ledger, *, last: bool = False) -> Reverted | No
     return revert(paths, ledger, reason, cause, last=last)
 
 
-def confirm(ledger: Ledger, wanted: ConfirmRequest) -> Confirmation:
+def refuse_another(waiting: Confirmation | None, wanted: int) -> None:
+    """Whoever names a generation (0: does not) does not mean one that began to wait since."""
+    if waiting is not None and wanted not in (0, waiting.generation):
+        raise Refused(
+            f"generation {wanted} does not wait to be confirmed; {waiting.generation} does"
+        )
+
+
+def confirm(ledger: Ledger, wanted: ConfirmRequest, by: str = "") -> Confirmation:
     """What was asked to be kept is kept, and its text takes the place of the served file. Somebody
-    else may have seen to that while the ledger was waited for."""
+    else may have seen to that while the ledger was waited for. by: the source that asked, for the
+    event; "": an operator."""
     waiting = ledger.waiting()
     if waiting is None:
         last = next(iter(ledger.confirmations()), None)
         if last is not None and wanted.in_time(last) and last.state == CONFIRMED:
             return last
         raise Refused(f"nothing waits to be confirmed{_lately(last)}")
-    if wanted.generation not in (0, waiting.generation):
-        raise Refused(
-            f"generation {wanted.generation} does not wait to be confirmed; {waiting.generation}"
-            " does"
-        )
+    refuse_another(waiting, wanted.generation)
     why = "" if waiting.state == OPEN and wanted.in_time(waiting) else overdue(waiting)
     if why:
         raise Refused(f"it is too late: generation {waiting.generation} is reverted, as {why}")
     if waiting.installs:  # by the daemon's rule: it is the one that reads it
         refuse_untrusted_place(Path(waiting.installs))
-    _keep(ledger, waiting)
+    _keep(ledger, waiting, by)
     return waiting
 
 
-def _keep(ledger: Ledger, waiting: Confirmation) -> None:
+def _keep(ledger: Ledger, waiting: Confirmation, by: str = "") -> None:
     # First the file. If nothing comes after it, the deadline does, and what is reverted then is not
     # taken from the file again by itself.
     if waiting.installs:
@@ -306,6 +311,7 @@ def _keep(ledger: Ledger, waiting: Confirmation) -> None:
     ledger.confirm(waiting.generation)
     subject = f"generation {waiting.generation}"
     said = f"took the place of {waiting.installs}" if waiting.installs else "stays in force"
+    said += f"; {by} confirmed it" if by else ""
     ledger.append_events([Event(event_kinds.CONFIRMED, subject, said, waiting.generation)])
 
 
