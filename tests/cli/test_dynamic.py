@@ -108,6 +108,39 @@ def test_a_part_is_put_in_force_and_withdrawn(holdfast: Holdfast, wan: Namespace
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("served")
+def test_a_trial_of_the_file_in_force_is_none_of_parts(holdfast: Holdfast, wan: Namespace) -> None:
+    """What they change, or no longer declare, would be for good, though a trial was asked for."""
+
+    def tried() -> str:
+        before = wan.ip("route show")
+        done = holdfast.run("apply", "router.yaml", "--yes", "--confirm-within", "1h")
+        assert done.code == 4
+        assert wan.ip("route show") == before
+        with Ledger.read(Paths(holdfast.root)) as ledger:
+            assert ledger.waiting() is None
+        return done.err
+
+    holdfast.ok("apply", "router.yaml", "--yes")
+    holdfast.ok("dynamic", "put", write(holdfast), "router.yaml")
+    assert "nothing was touched: the file is the one in force" in tried()
+    assert "from what Owner/ci declares" in tried()
+    holdfast.ok("apply", "router.yaml", "--yes")
+    wan.ip("route del 10.1.0.0/16")
+    repaired = holdfast.ok("apply", "router.yaml", "--yes", "--confirm-within", "1h")
+    assert "Nothing waits to be confirmed: no other configuration" in repaired.err
+    assert "via 192.0.2.9" in wan.ip("route show 10.1.0.0/16")
+    # The same once more, by another number: it is no other configuration.
+    holdfast.ok("dynamic", "put", write(holdfast, 2), "router.yaml")
+    wan.ip("route del 10.1.0.0/16")
+    holdfast.ok("apply", "router.yaml", "--yes", "--confirm-within", "1h")
+    assert "via 192.0.2.9" in wan.ip("route show 10.1.0.0/16")
+    holdfast.ok("dynamic", "withdraw", "Owner/ci")
+    assert "or does not any more" in tried()
+    holdfast.ok("apply", "router.yaml", "--yes")
+    assert "via 192.0.2.254" in wan.ip("route show 10.1.0.0/16")
+
+
 @pytest.mark.usefixtures("wan")
 @pytest.mark.parametrize("through", ["the command", "a daemon"])
 def test_parts_by_name_and_of_one_kind(holdfast: Holdfast, served: Path, through: str) -> None:

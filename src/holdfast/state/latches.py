@@ -34,6 +34,20 @@ def digest_of(generation: Generation) -> str:
     return _joined((file.path, file.sha256) for file in generation.files)
 
 
+def parts(files: Iterable[ConfigFile]) -> dict[str, str]:
+    """What a digest leaves out: by source, the digest of what it contributes."""
+    return _by_source((file.path, hashlib.sha256(file.content).hexdigest()) for file in files)
+
+
+def parts_of(generation: Generation) -> dict[str, str]:
+    """The same, of what is stored."""
+    return _by_source((file.path, file.sha256) for file in generation.files)
+
+
+def _by_source(digests: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {path[len(DYNAMIC) :]: digest for path, digest in digests if path.startswith(DYNAMIC)}
+
+
 def _joined(digests: Iterable[tuple[str, str]]) -> str:
     found = sorted(digest for path, digest in digests if not path.startswith(DYNAMIC))
     return hashlib.sha256("\n".join(found).encode()).hexdigest()

@@ -75,7 +75,10 @@ class Candidate:
         """What `Pass.ahead` is told, kept before the first change."""
         claims, observed, plan = seen
         digest = latches.digest(self.router.files)
-        if not plan.changes or digest == ground.digest:
+        if not plan.changes:
+            return
+        if digest == ground.digest:
+            ground.refuse_other_parts(latches.parts(self.router.files))
             return  # a repair of what is in force already
         tag = self.router.ownership.tag
         taken = snapshot.take(
@@ -129,6 +132,18 @@ class TrialContext:
     generation: int = 0
     digest: str = ""  # of its startup files
     declared: Mapping[Key, Intent] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)  # digests of its parts, by source
+
+    def refuse_other_parts(self, parts: Mapping[str, str]) -> None:
+        """A file goes back to the one before it. Where that is the same file, and what changes
+        comes from a part, there is nothing to go back to: the change would be for good."""
+        differing = sorted(dict(self.parts.items() ^ parts.items()))
+        if differing:
+            raise Refused(
+                "nothing was touched: the file is the one in force, and what would change comes"
+                f" from what {', '.join(differing)} declares, or does not any more. A trial of the"
+                " file cannot take that back: apply it without --confirm-within"
+            )
 
 
 def _begun(waiting: Confirmation, within: float) -> Event:
@@ -160,7 +175,7 @@ def ground(ledger: Ledger, paths: Paths, router: Router, served: Path) -> TrialC
         )
     wanted = load.of_router(paths, place, before, lambda _warning: None).desired
     intents = {one.artifact.key: one for one in wanted.intents if isinstance(one, Intent)}
-    return TrialContext(current.number, digest, intents)
+    return TrialContext(current.number, digest, intents, latches.parts_of(current))
 
 
 def refuse_misplaced(candidate: Router, served: Path, root: Path) -> None:
