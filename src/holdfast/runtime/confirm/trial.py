@@ -234,15 +234,28 @@ class InForce:
 
     _router: Router | None = None
     _digest: str = ""
+    _confirmed: int | None = None  # the newest one that was confirmed, as of the last check
 
     def check(self, ledger: Ledger, router: Router) -> None:
         """Raises OtherInForce."""
-        waiting = ledger.waiting()
+        known = ledger.confirmations()
+        self._refuse_older(known, router)
+        waiting = next((one for one in known if one.waits), None)
         if waiting is not None:
             if waiting.state != OPEN or waiting.digest != self._digest_of(router):
                 raise OtherInForce(told(waiting))
         elif ledger.has_latches() and ledger.latched(self._digest_of(router)) is not None:
             raise OtherInForce("it was reverted")
+
+    def _refuse_older(self, known: Sequence[Confirmation], router: Router) -> None:
+        """Once for each trial that was confirmed: what was read before is not put in its place. The
+        file may say something else again by the time it is read anew."""
+        last = next((one for one in known if one.state == CONFIRMED), None)
+        before, self._confirmed = self._confirmed, last.generation if last is not None else 0
+        if last is None or before is None or last.generation <= before:
+            return
+        if last.digest != self._digest_of(router):
+            raise OtherInForce(f"generation {last.generation} was confirmed meanwhile")
 
     def _digest_of(self, router: Router) -> str:
         """Only where it is needed: a table of routes has megabytes."""
