@@ -24,5 +24,10 @@ class Paths:
         return self.under("/var/lib/holdfast")
 
     @property
+    def frr(self) -> Path:
+        """Where FRR's daemons have their sockets."""
+        return self.under("/run/frr")
+
+    @property
     def ledger(self) -> Path:
         return self.state_dir / "state.db"

@@ -18,7 +18,6 @@ from holdfast.engine.kinds import KINDS
 from holdfast.engine.kinds.ospf import OSPF_PREFIX
 from holdfast.frr.daemon import SETTLES_S
 from holdfast.paths import Paths
-from holdfast.runtime.drivers import FRR
 from holdfast.state.ledger import Ledger
 from tests.cli.conftest import HEAD, Holdfast
 from tests.frr.conftest import frr
@@ -264,7 +263,7 @@ def test_tables_that_were_adopted_go(holdfast: Holdfast, ended: Namespace) -> No
 def test_what_frr_is_configured_with_is_adopted(
     holdfast: Holdfast, frr: Ground, wan: Namespace
 ) -> None:
-    place = Paths(holdfast.root).under(FRR)
+    place = Paths(holdfast.root).frr
     place.parent.mkdir(parents=True)
     place.symlink_to(frr.frr("bgpd", "bfdd", "ospfd").folder)
     time.sleep(SETTLES_S)  # until the daemons are known to have read frr.conf

@@ -16,7 +16,8 @@ ROUTER = (WAN, WAN_ADDRESS, route("a", "10.1.0.0/16"))
 DAEMON = ("asyncio", "google", "grpc", "jinja2", "starlette", "holdfast.api", "holdfast.agent.loop")
 # For few commands, and each takes as long to import as a pass.
 DEAR = ("subprocess", "difflib", "random", "dns.")
-HOST = ("holdfast.host",)
+HOST = ("holdfast.host", "holdfast.frr")
+FRR = "holdfast.frr"
 LEDGER = ("holdfast.state.ledger", "holdfast.state.database")
 CONFIG = ("yaml", "holdfast.config.document", "holdfast.config.yaml12")
 ENGINE = ("holdfast.engine.planner", "holdfast.engine.reconcile")
@@ -56,9 +57,9 @@ def test_where_no_daemon_runs(holdfast: Holdfast) -> None:
     holdfast.set_up("apply", "router.yaml", "--yes")
     for command, absent in {
         "validate": (*DAEMON, *DEAR, *HOST, *LEDGER),
-        "plan": (*DAEMON, *DEAR, "holdfast.cli.planfile"),
-        "apply --yes": (*DAEMON, *DEAR, "holdfast.cli.planfile", "holdfast.cli.confirming"),
-        "status": (*DAEMON, *DEAR),
+        "plan": (*DAEMON, *DEAR, FRR, "holdfast.cli.planfile"),
+        "apply --yes": (*DAEMON, *DEAR, FRR, "holdfast.cli.planfile", "holdfast.cli.confirming"),
+        "status": (*DAEMON, *DEAR, FRR),
     }.items():
         loaded = _loaded(holdfast, *command.split(), "router.yaml")
         assert not _among(loaded, absent), command

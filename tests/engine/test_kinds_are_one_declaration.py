@@ -47,7 +47,13 @@ ABOUT = {
     "host/netlink/links/driver.py",
     "host/netlink/links/link_losses.py",
     "host/netlink/routes/driver.py",
+    "frr/bgp_steps.py",
+    "frr/bgp_view.py",
+    "frr/driver.py",
+    "frr/interior.py",
+    "frr/network_steps.py",
     # the watch of each kind
+    "agent/watch/frr.py",
     "agent/watch/links.py",
     "agent/watch/netlink.py",
     "agent/watch/nft.py",
@@ -76,6 +82,8 @@ ABOUT = {
     "host/programs.py",
     "host/markers.py",
     "runtime/conditions.py",
+    # how the sessions of peers are
+    "runtime/sessions.py",
     # the firewall's tables, by which an operator is cut off
     "runtime/operators.py",
     # the ledger of another system, kind by kind

@@ -194,7 +194,7 @@ def frr_lines(paths: Paths) -> State:
     """What FRR is configured with, line by line, each with the lines that it stands below."""
     found: Counter[str] = Counter()
     for daemon in FRR_DAEMONS:
-        socket_ = paths.under(drivers.FRR) / f"{daemon}.vty"
+        socket_ = paths.frr / f"{daemon}.vty"
         if not socket_.exists():
             continue
         vty = Vty(socket_)
@@ -283,7 +283,7 @@ def _frr(paths: Paths) -> Iterator[None]:
     needs_frr(VERSION)
     with TemporaryDirectory(prefix="hf-frr-") as folder:
         Path(folder).chmod(0o755)  # the daemons run as frr
-        place = paths.under(drivers.FRR)
+        place = paths.frr
         place.parent.mkdir(parents=True, exist_ok=True)
         with ground(VERSION, Path(folder)) as made:
             started = made.frr(*FRR_DAEMONS)

@@ -15,7 +15,6 @@ from holdfast.engine.kinds.bgp_peer import is_address
 from holdfast.frr.vty import Vty
 from holdfast.host.services.client import Client
 from holdfast.paths import Paths
-from holdfast.runtime import drivers
 
 Undo = Callable[[Artifact, Paths], None]
 
@@ -160,7 +159,7 @@ def service_removed(artifact: Artifact, paths: Paths) -> None:
 
 def _typed(paths: Paths, *lines: str, daemon: str = "bgpd") -> None:
     """As somebody types it into vtysh."""
-    vty = Vty(paths.under(drivers.FRR) / f"{daemon}.vty")
+    vty = Vty(paths.frr / f"{daemon}.vty")
     answers = vty.ask_all(["configure terminal", *lines, "end"])
     vty.close()
     assert not [answer for answer in answers if answer.failed], answers
@@ -168,7 +167,7 @@ def _typed(paths: Paths, *lines: str, daemon: str = "bgpd") -> None:
 
 def _router(artifact: Artifact, paths: Paths) -> str:
     """The line of the instance that something is in."""
-    vty = Vty(paths.under(drivers.FRR) / "bgpd.vty")
+    vty = Vty(paths.frr / "bgpd.vty")
     text = vty.show("write terminal")
     vty.close()
     vrf = artifact.key.name if artifact.key.kind == "bgp_instance" else ""

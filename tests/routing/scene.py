@@ -43,9 +43,9 @@ class Scene:
         there.veth("wan0", "isp0", (f"{ROUTER}/24", f"{NEIGHBOUR}/24"))
         self.frr: Frr = frr.frr("bgpd")
         self.bird: Bird = frr.bird(there, _bird())
-        run = holdfast.root / "run"
-        run.mkdir(parents=True, exist_ok=True)
-        (run / "frr").symlink_to(self.frr.folder)
+        place = Paths(holdfast.root).frr
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(self.frr.folder)
         self.key = holdfast.folder / "upstream.key"
         self.key.write_text(f"{SECRET}\n")
         self.key.chmod(0o600)

@@ -43,9 +43,6 @@ from holdfast.host.nft.driver import NftDriver
 from holdfast.host.nft.nft_written import WrittenTables
 from holdfast.paths import Paths
 
-# Where FRR's daemons have their sockets.
-FRR = "/run/frr"
-
 
 def of_machine(
     paths: Paths,
@@ -130,7 +127,7 @@ def _by_name(paths: Paths, tag: int, netlink: NetlinkSocket, epoch: str) -> Iter
 
 def _of_frr(paths: Paths) -> Iterator[DriverEntry]:
     """A router that declares no routing protocol pays no import and no connection for them."""
-    folder = paths.under(FRR)
+    folder = paths.frr
 
     def bgp() -> Driver:
         from holdfast.frr.driver import BgpDriver

@@ -13,7 +13,6 @@ from holdfast.engine.plan import Plan, Verb
 from holdfast.errors import DriverError
 from holdfast.paths import Paths
 from holdfast.resources.spec.moments import format_moment
-from holdfast.runtime.drivers import FRR
 
 if TYPE_CHECKING:
     from holdfast.frr.facts import PeerState
@@ -38,7 +37,7 @@ def sessions(paths: Paths, plan: Plan) -> Sessions:
     from holdfast.frr.vty import Vty
 
     try:
-        vty = Vty(paths.under(FRR) / "bgpd.vty")
+        vty = Vty(paths.frr / "bgpd.vty")
     except DriverError:
         return Sessions()
     try:

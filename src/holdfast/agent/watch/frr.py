@@ -86,6 +86,15 @@ class FrrWatch:
             threading.Thread(target=self._run, args=arguments, name="frr", daemon=True).start()
 
     def _run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                self._watch(stop)
+            except Exception as error:  # nobody waits for this thread
+                context = {"message": "FRR is not watched", "exception": error}
+                self._call(stop, self._loop.call_exception_handler, context)
+                stop.wait(LOOK_S)
+
+    def _watch(self, stop: threading.Event) -> None:
         from holdfast.frr.watch import Watch  # only where something of FRR's is declared
 
         watch = Watch(self._folder)

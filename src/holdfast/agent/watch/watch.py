@@ -30,7 +30,6 @@ from holdfast.engine.kinds.sysctl import SYSCTL
 from holdfast.errors import DriverError
 from holdfast.host.facts import leases, ppp_dns
 from holdfast.paths import Paths
-from holdfast.runtime.drivers import FRR
 from holdfast.state.events import Event
 
 # Where hooks write down what they learned.
@@ -73,7 +72,7 @@ class Watch:
             self._files = self._keep(FileWatch(self._file, lambda: self._tell(Hint())))
             self._services = self._keep(ServiceWatch(self._tell))
             self._netlink = self._keep(NetlinkWatch(self._tell, tag, ports, self._settings.hurry))
-            self._frr = self._keep(FrrWatch(paths.under(FRR), self._tell, heard))
+            self._frr = self._keep(FrrWatch(paths.frr, self._tell, heard))
             nft = _nft_watch(self._tell)
             self._nft = self._keep(nft) if nft is not None else None
         except BaseException:
