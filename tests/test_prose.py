@@ -37,6 +37,7 @@ _EXCEPTIONS: Mapping[str, Mapping[str, str]] = {
     "api/callers.py": {"Bearer ": "how a token is sent, by RFC 6750"},
     "cli/daemon.py": {" @holdfast/unserved ": "a line of the kernel's list of sockets"},
     "cli/demo/script.py": {"nothing to do": "the demonstration checks what people see"},
+    "cli/main.py": {"standard output": "the name that the file of it has in errors"},
     "cli/reference.py": {"Usage: ": "written by click"},
     "cli/sandbox/client.py": {"code 5": "what a DNS server answered, in the words of the probe"},
     "config/yaml12.py": {

@@ -195,7 +195,9 @@ def test_explain_and_status(scene: Scene) -> None:
     assert "BGPPeer/upstream" in explained
     explained = scene.holdfast.ok("explain", "network", "203.0.113.0/24", "router.yaml").out
     assert "BGPPrefix/own" in explained
+    scene.wait_for_routes(2)
     status = scene.holdfast.ok("status", "router.yaml", "-o", "json").out
+    assert "established since" in status
     assert '"BGPPeer/upstream"' in status
 
 

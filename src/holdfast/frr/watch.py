@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from holdfast.dataclass import dataclass
+from holdfast.dataclass import dataclass, replace
 from holdfast.errors import DriverError
 from holdfast.frr import facts
 from holdfast.frr.monitor import Monitor, Record
@@ -46,6 +46,8 @@ class Change:
     vrf: str = "default"
     time: float = 0.0  # when FRR logged it, seconds since 1970; 0 where it was found by asking
     is_back: bool = False  # of a daemon: it answered before, and ended
+    neighbour: str = ""  # of a session of BFD or OSPF: an address, or a router's id
+    interface: str = ""  # and where it is; empty where FRR does not say
 
 
 @dataclass(slots=True)
@@ -206,5 +208,7 @@ def _change(state: Any, now: Any) -> Change:
     where = f" on {state.interface}" if state.interface else ""
     if isinstance(state, facts.BfdState):
         why = "" if is_up else state.diagnostic
-        return Change(About.BFD, f"{state.peer}{where}", is_up, why, state.vrf)
-    return Change(About.OSPF, f"{state.router_id}{where}", is_up, "" if is_up else state.state)
+        found = Change(About.BFD, f"{state.peer}{where}", is_up, why, state.vrf)
+        return replace(found, neighbour=state.peer, interface=state.interface)
+    found = Change(About.OSPF, f"{state.router_id}{where}", is_up, "" if is_up else state.state)
+    return replace(found, neighbour=state.router_id, interface=state.interface)

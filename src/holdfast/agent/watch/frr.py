@@ -184,14 +184,14 @@ def _session_event(change: Change, owners: Owners) -> Event | None:
 def _key(change: Change, owners: Owners) -> Key | None:
     from holdfast.frr.watch import About
 
-    name, _, link = change.name.partition(" on ")
     if change.about is About.PEER:
-        key = peer_key(name, change.vrf)
+        key = peer_key(change.name, change.vrf)
         return key if key in owners else None
     if change.about is About.BFD:
-        return _first(key for key in owners if _is_session(key, name, link))
+        return _first(key for key in owners if _is_session(key, change.neighbour, change.interface))
+    where = change.interface
     return _first(
-        key for key in owners if key.kind == OSPF_INTERFACE.name and key.name.endswith(f" {link}")
+        key for key in owners if key.kind == OSPF_INTERFACE.name and key.name.split()[1] == where
     )
 
 
