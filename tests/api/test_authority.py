@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.api.callers import AUTHORITY, OPERATOR, READER, Caller, CallerKind, Grant
 from holdfast.api.calls import CALLS
-from holdfast.api.conditions import Denied
+from holdfast.api.conditions import Denied, Unauthenticated
 from holdfast.resources.dynamic.source_name import GRANTS
 
 OWNER = Caller(CallerKind.OWNER, "Owner/ci")
@@ -19,6 +19,11 @@ SPEAKING = {
     "Router.About", "Router.Status", "Router.Explain", "Events.Read",
     "Dynamic.List", "Dynamic.Describe", "Dynamic.Put", "Dynamic.Declare", "Dynamic.Withdraw",
 }  # fmt: skip
+# Of routing control: what anybody may look at who can open its socket, and what is each owner's.
+LOOKING = {"RouteControl.GetStatus", "RouteControl.StreamEvents", "Routes.Status", "Routes.Events"}
+OWNING = {
+    name for name, call in CALLS.items() if call.service.endswith(("RouteControl", "Routes"))
+} - LOOKING
 GRANTED_BESIDES = {
     "Router.Plan", "Router.Generations", "Dynamic.Render", "Dynamic.Diff",
     "Router.Confirm", "Router.TakeBack",
@@ -30,7 +35,7 @@ def allowed(caller: Caller) -> set[str]:
     for call, authority in AUTHORITY.items():
         try:
             authority.refuse(call, caller)
-        except Denied:
+        except (Denied, Unauthenticated):
             continue
         found.add(call)
     return found
@@ -46,10 +51,20 @@ def test_the_startup_file_knows_every_grant() -> None:
 
 def test_what_each_may() -> None:
     reading = {name for name, call in CALLS.items() if call.reads}
-    assert allowed(OPERATOR) == set(CALLS)
-    assert allowed(READER) == reading
-    assert allowed(OWNER) == allowed(MANAGER) == SPEAKING
-    assert allowed(GRANTED) == SPEAKING | GRANTED_BESIDES
+    assert allowed(OPERATOR) == set(CALLS) - OWNING
+    assert allowed(READER) == reading | LOOKING
+    assert allowed(OWNER) == SPEAKING | LOOKING | OWNING
+    assert allowed(MANAGER) == SPEAKING | LOOKING
+    assert allowed(GRANTED) == SPEAKING | LOOKING | GRANTED_BESIDES
+
+
+@pytest.mark.parametrize("call", sorted(OWNING))
+def test_what_is_an_owners_takes_the_token_of_one(call: str) -> None:
+    for caller in (OPERATOR, READER):
+        with pytest.raises(Unauthenticated, match="the token of one"):
+            AUTHORITY[call].refuse(call, caller)
+    with pytest.raises(Denied, match="the token of an Owner"):
+        AUTHORITY[call].refuse(call, GRANTED)
 
 
 @pytest.mark.parametrize("grant", Grant)

@@ -103,7 +103,7 @@ def test_a_neighbour_that_falls_silent_is_told_by_bfd(
     os.kill(bird.pid, signal.SIGSTOP)
     down = _until(watch, lambda change: change.about is About.BFD and not change.is_up)
     os.kill(bird.pid, signal.SIGCONT)
-    assert (down.name, down.interface) == ("192.0.2.2", "core")
+    assert down.name == "192.0.2.2 on core"
 
 
 def test_a_daemon_that_ends_and_comes_back(instance: Frr, watch: Watch) -> None:
