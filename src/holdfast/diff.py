@@ -131,33 +131,35 @@ class Op(Generic[Item]):
 
 def routes(desired: Iterable[Route], observed: Iterable[Route], protocol: int) -> list[Op[Route]]:
     """Two-way: of those observed, the ones that carry `protocol` are the caller's."""
-    return _diff(desired, observed, lambda one: one.protocol == protocol, f"protocol {protocol}")
+    return _diff(
+        desired, observed, lambda route: route.protocol == protocol, f"protocol {protocol}"
+    )
 
 
 def links(
     desired: Iterable[Link], observed: Iterable[Link], last_applied: Set[Key]
 ) -> list[Op[Link]]:
-    return _diff(desired, observed, lambda one: key(one) in last_applied)
+    return _diff(desired, observed, lambda link: key(link) in last_applied)
 
 
 def addresses(
     desired: Iterable[Address], observed: Iterable[Address], last_applied: Set[Key]
 ) -> list[Op[Address]]:
     """Those that were seen with another scope than global are the kernel's: fe80::/64."""
-    seen = [one for one in observed if _artifact(one).fields["scope"] == "global"]
-    return _diff(desired, seen, lambda one: key(one) in last_applied)
+    seen = [address for address in observed if _artifact(address).fields["scope"] == "global"]
+    return _diff(desired, seen, lambda address: key(address) in last_applied)
 
 
 def neighbours(
     desired: Iterable[Neighbour], observed: Iterable[Neighbour], last_applied: Set[Key]
 ) -> list[Op[Neighbour]]:
-    return _diff(desired, observed, lambda one: key(one) in last_applied)
+    return _diff(desired, observed, lambda neighbour: key(neighbour) in last_applied)
 
 
 def rules(
     desired: Iterable[Rule], observed: Iterable[Rule], last_applied: Set[Key]
 ) -> list[Op[Rule]]:
-    return _diff(desired, observed, lambda one: key(one) in last_applied)
+    return _diff(desired, observed, lambda rule: key(rule) in last_applied)
 
 
 def key(item: Route | Address | Neighbour | Rule | Link) -> Key:
@@ -201,14 +203,15 @@ def _diff(
     claims = {} if tag else {found: _claim(found) for found in owned}
     made = plan(Desired(tuple(intents)), Observed(sightings), claims, _POLICY)
     ops = [
-        Op(one.verb.value, wanted[found], one.reason, one.changes)
+        Op(operation.verb.value, wanted[found], operation.reason, operation.changes)
         if found in wanted
-        else Op(one.verb.value, seen[found], "not wanted any more")
-        for one in made.operations
-        if one.verb.changes_host and (found := _key(one))
+        else Op(operation.verb.value, seen[found], "not wanted any more")
+        for operation in made.operations
+        if operation.verb.changes_host and (found := _key(operation))
     ]
     return ops + [
-        Op("conflict", wanted[one.desired.key], one.remedy, one.changes) for one in made.conflicts
+        Op("conflict", wanted[conflict.desired.key], conflict.remedy, conflict.changes)
+        for conflict in made.conflicts
     ]
 
 

@@ -61,9 +61,15 @@ class Amender:
         self._proposed: _Proposal | None = None
         before, resources = effective, effective.router.resources
         self._site = site_of(resources, facts, root)
-        self._resources = {one.id: one for one in resources}
-        self._numbered = {one.index - FIRST: one for one in resources if one.index >= FIRST}
-        alone = {one.id for one in self._numbered.values() if registry.kind(one.kind).alone}
+        self._resources = {resource.id: resource for resource in resources}
+        self._numbered = {
+            resource.index - FIRST: resource for resource in resources if resource.index >= FIRST
+        }
+        alone = {
+            resource.id
+            for resource in self._numbered.values()
+            if registry.kind(resource.kind).alone
+        }
         self._mine: dict[str, BulkIntent] = {}
         rest: list[Intent | BulkIntent] = []
         for intent in desired.intents:
@@ -77,24 +83,27 @@ class Amender:
         for intent in desired.intents:
             if isinstance(intent, BulkIntent):
                 self._note(intent)
-        self._warned = {one.place for one in before.router.warnings}
-        self._startup = {one.id for one in before.startup.resources}
+        self._warned = {warning.place for warning in before.router.warnings}
+        self._startup = {resource.id for resource in before.startup.resources}
         self._files = len(before.router.resources) - len(before.added)
-        self._count = Counter(one.part for one in before.added)
+        self._count = Counter(resource.part for resource in before.added)
         self._names: dict[str, set[str]] = defaultdict(set)
-        for one in resources:
-            for asked in registry.referred_as(one.kind):
-                if getattr(one.spec, "state", "") != "absent":
-                    self._names[asked].add(one.name)
+        for resource in resources:
+            for asked in registry.referred_as(resource.kind):
+                if getattr(resource.spec, "state", "") != "absent":
+                    self._names[asked].add(resource.name)
         links = source_policy.Links.of(resources)
         admitted = registry.having(before.startup.resources, lambda kind: kind.admits_parts)
         self._links = links
-        self._admitted = {one.spec.contributor: one for one in admitted}
+        self._admitted = {resource.spec.contributor: resource for resource in admitted}
         self._judges = {
-            source: source_policy.judge(one, links) for source, one in self._admitted.items()
+            source: source_policy.judge(resource, links)
+            for source, resource in self._admitted.items()
         }
         self._policies = [
-            one for one in before.startup.resources if isinstance(one.spec, DynamicOverridePolicy)
+            resource
+            for resource in before.startup.resources
+            if isinstance(resource.spec, DynamicOverridePolicy)
         ]
         self._lone = set(chain.from_iterable(map(_lone_gateways, resources)))
         self._reach = any(registry.kind(name).goes_by_reach for name in self._site.by_kind)
@@ -125,20 +134,22 @@ class Amender:
         if all(one.source != part.source for one in before.active):
             return None
         gone = [self._numbered[number] for number in amendment.withdrawn]
-        if not all(self._is_apart(one) for one in gone):
+        if not all(self._is_apart(resource) for resource in gone):
             return None
-        come = list(self._admissible(part.source, given, {one.id for one in gone}))
+        come = list(self._admissible(part.source, given, {resource.id for resource in gone}))
         if len(come) != len(given):
             return None
-        replaced = [self._resources[one.id] for one, _ in come if one.id in self._resources]
+        replaced = [
+            self._resources[resource.id] for resource, _ in come if resource.id in self._resources
+        ]
         fresh = len(come) - len(replaced) - len(gone)
         most = self._judges[part.source].allow.max_resources
         if fresh > 0 and self._count[part.ref] + fresh > most:
             return None
         resources = dict(self._resources)
-        for one in gone:
-            del resources[one.id]
-        resources.update((one.id, one) for one, _ in come)
+        for resource in gone:
+            del resources[resource.id]
+        resources.update((resource.id, resource) for resource, _ in come)
         effective = self._with(part, tuple(resources.values()))
         self._proposed = _Proposal(effective, resources, (*gone, *replaced), tuple(come))
         return effective
@@ -148,26 +159,26 @@ class Amender:
     ) -> Iterator[tuple[Resource, BulkIntent]]:
         """Those with nothing to say against them, each with what it asks for."""
         taken: set[bytes] = set()
-        for one in given:
-            old = self._resources.get(one.id)
-            if old is None and one.id in self._startup:
+        for resource in given:
+            old = self._resources.get(resource.id)
+            if old is None and resource.id in self._startup:
                 return
-            if old is not None and (old.index != one.index or not self._is_apart(old)):
+            if old is not None and (old.index != resource.index or not self._is_apart(old)):
                 return
-            intent = self._intent(source, one)
+            intent = self._intent(source, resource)
             if intent is None:
                 return
             identity = intent.batch.scope + intent.batch.keys[0]
-            if identity in taken or not self._is_held_by(intent, {one.id, *gone}):
+            if identity in taken or not self._is_held_by(intent, {resource.id, *gone}):
                 return
             taken.add(identity)
-            yield one, intent
+            yield resource, intent
 
-    def _is_apart(self, one: Resource) -> bool:
+    def _is_apart(self, resource: Resource) -> bool:
         """Whether it can go without anything else being looked at."""
-        if one.id not in self._mine or one.place in self._warned:
+        if resource.id not in self._mine or resource.place in self._warned:
             return False
-        return self._is_held_by(self._mine[one.id], {one.id})
+        return self._is_held_by(self._mine[resource.id], {resource.id})
 
     def _is_held_by(self, intent: BulkIntent, ids: set[str]) -> bool:
         """Whether nobody else declares its route: the same may be declared more than once."""
@@ -177,19 +188,19 @@ class Amender:
             return False
         return not any(many.scope == batch.scope and key in many.keys for many in self._lists)
 
-    def _intent(self, source: str, one: Resource) -> BulkIntent | None:
-        kind, site = registry.kind(one.kind), self._site
-        if kind.alone is None or not kind.alone(one, site):
+    def _intent(self, source: str, resource: Resource) -> BulkIntent | None:
+        kind, site = registry.kind(resource.kind), self._site
+        if kind.alone is None or not kind.alone(resource, site):
             return None
-        if not all(gateway in self._lone for gateway in _lone_gateways(one)):
+        if not all(gateway in self._lone for gateway in _lone_gateways(resource)):
             return None  # the kernel has to be asked of it
-        if any(name not in self._names[asked] for _, asked, name in references(one.spec)):
+        if any(name not in self._names[asked] for _, asked, name in references(resource.spec)):
             return None
-        if any(self._judges[source].refusals(one)):
+        if any(self._judges[source].refusals(resource)):
             return None
-        if any(settings_not_allowed(self._policies, source, (one,), self._links.called)):
+        if any(settings_not_allowed(self._policies, source, (resource,), self._links.called)):
             return None
-        found = list(kind.intents(one, site))
+        found = list(kind.intents(resource, site))
         if len(found) != 1 or not isinstance(found[0], BulkIntent):
             return None
         return found[0] if len(found[0].batch) == 1 and not found[0].lacks else None
@@ -201,7 +212,7 @@ class Amender:
         part = merging.capped(part, policy.spec.ttl)
         path = f"{RECORD}{part.source}"
         files = (
-            RecordOfIncrements(part) if one.path == path else one for one in before.router.files
+            RecordOfIncrements(part) if file.path == path else file for file in before.router.files
         )
         active = tuple(part if one.source == part.source else one for one in before.active)
         return replace(
@@ -216,25 +227,25 @@ class Amender:
         """It was proposed, and is in force from here on."""
         proposed, self._proposed = self._proposed, None
         assert proposed is not None  # noqa: S101
-        for one in proposed.gone:
-            del self._numbered[one.index - FIRST]
-            self._count[one.part] -= 1
-            intent = self._mine[one.id]
+        for resource in proposed.gone:
+            del self._numbered[resource.index - FIRST]
+            self._count[resource.part] -= 1
+            intent = self._mine[resource.id]
             identity = intent.batch.scope + intent.batch.keys[0]
             self._declaration.goes(identity, intent)
-            self._holders[identity].discard(one.id)
+            self._holders[identity].discard(resource.id)
             if not self._holders[identity]:
                 del self._holders[identity]
-        for one, intent in proposed.come:
-            self._numbered[one.index - FIRST] = one
-            self._count[one.part] += 1
-            self._holders[intent.batch.scope + intent.batch.keys[0]].add(one.id)
+        for resource, intent in proposed.come:
+            self._numbered[resource.index - FIRST] = resource
+            self._count[resource.part] += 1
+            self._holders[intent.batch.scope + intent.batch.keys[0]].add(resource.id)
             self._declaration.comes(intent.batch.scope + intent.batch.keys[0], intent)
-            self._mine[one.id] = intent
-        come = {one.id for one, _ in proposed.come}
-        for one in proposed.gone:
-            if one.id not in come:
-                del self._mine[one.id]
+            self._mine[resource.id] = intent
+        come = {resource.id for resource, _ in proposed.come}
+        for resource in proposed.gone:
+            if resource.id not in come:
+                del self._mine[resource.id]
         self._resources, self.effective = proposed.resources, effective
 
     def declared(self) -> tuple[Desired, Declaration]:

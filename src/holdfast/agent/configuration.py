@@ -181,9 +181,9 @@ class Configuration:
             merging,
         )
         answers: list[Answer | HoldfastError] = []
-        for one in given:
+        for batch in given:
             try:
-                answers.append(batches.take(one))
+                answers.append(batches.take(batch))
             except LedgerError:
                 raise
             except HoldfastError as error:
@@ -198,7 +198,7 @@ class Configuration:
         self._registers = stored, found
         self._effective, self._stored, self._merged_at = effective, stored, now
         if effective is not before:
-            self._moved |= {f"{RECORD}{one.source}" for one in given}
+            self._moved |= {f"{RECORD}{batch.source}" for batch in given}
         return answers, events
 
     def last_good(self) -> Effective | None:
@@ -230,7 +230,7 @@ class Configuration:
         """What parts are in force; at the start, what was when a pass last converged."""
         if self._effective is not None:
             files = self._effective.router.files
-            return {(one.path, one.content) for one in files if one.path.startswith(RECORD)}
+            return {(file.path, file.content) for file in files if file.path.startswith(RECORD)}
         with Ledger.read(self.paths) as ledger:
             for generation in ledger.generations():
                 if generation.state == "converged":

@@ -32,8 +32,8 @@ class DaemonStatus:
     def verdicts(self) -> dict[str, Verdict | None]:
         """Of every health check that is declared; None: it has not come to one yet."""
         return {
-            one.name: self.facts.verdicts.get(one.name)
-            for one in registry.having(
+            resource.name: self.facts.verdicts.get(resource.name)
+            for resource in registry.having(
                 self.router.resources if self.router is not None else (),
                 lambda kind: kind.has_verdict,
             )

@@ -128,7 +128,10 @@ class DeadlineTask:
 
     def _hear_of_the_last(self, ledger: Ledger, *, first: bool) -> None:
         """A command ends a trial as well, and the log is where one looks for what happened."""
-        last = next((one for one in ledger.confirmations() if not one.waits), None)
+        last = next(
+            (confirmation for confirmation in ledger.confirmations() if not confirmation.waits),
+            None,
+        )
         now = None if last is None else (last.generation, last.state)
         if last is not None and now != self._decided and not first:
             self._news = f"generation {last.generation} {_ENDED[last.state]}"

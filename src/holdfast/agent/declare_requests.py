@@ -46,7 +46,7 @@ class DeclareRequest:
             return False
         if not self.kept.done():
             self.kept.set_result(answer)
-        if self.wait and any(one.state is not State.REFUSED for one in answer.outcomes):
+        if self.wait and any(outcome.state is not State.REFUSED for outcome in answer.outcomes):
             return True
         self._tell(Declared(answer))
         return False
@@ -108,14 +108,14 @@ class DeclareRequests:
 
 def seen(answer: Answer, left: Plan, failures: Failures) -> dict[str, tuple[Seen, str]]:
     """Of each resource that is not refused."""
-    troubles = _troubles(left, {one.id for one in answer.outcomes})
+    troubles = _troubles(left, {outcome.id for outcome in answer.outcomes})
     for operation, failure in failures:
         for owner in operation.owners:
             troubles[owner] = (Seen.FAILED, failure.error)
     return {
-        one.id: troubles.get(one.id, (Seen.CONVERGED, ""))
-        for one in answer.outcomes
-        if one.state is not State.REFUSED
+        outcome.id: troubles.get(outcome.id, (Seen.CONVERGED, ""))
+        for outcome in answer.outcomes
+        if outcome.state is not State.REFUSED
     }
 
 

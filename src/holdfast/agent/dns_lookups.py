@@ -29,7 +29,7 @@ class DnsLookups:
         if wanted == self._wanted:
             return
         self._wanted = wanted
-        self.answers = {one: self.answers[one] for one in wanted if one in self.answers}
+        self.answers = {lookup: self.answers[lookup] for lookup in wanted if lookup in self.answers}
         self._asked.set()
 
     async def run(self) -> None:
@@ -47,7 +47,7 @@ class DnsLookups:
     async def _look_up(self, wanted: tuple[Lookup, ...]) -> None:
         found = await asyncio.to_thread(read_facts, self.paths, wanted)
         self.unanswered = found.troubles
-        fresh = {one: found.answers[one] for one in wanted if one in found.answers}
-        if any(self.answers.get(one) != answer for one, answer in fresh.items()):
+        fresh = {lookup: found.answers[lookup] for lookup in wanted if lookup in found.answers}
+        if any(self.answers.get(lookup) != answer for lookup, answer in fresh.items()):
             self.answers = {**self.answers, **fresh}
             self.changed()

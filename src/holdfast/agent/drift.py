@@ -46,8 +46,8 @@ class Before:
     def held(self, operation: Operation) -> bool:
         """Did others have something in its place?"""
         if self._held is None:
-            conflicts = (one.desired.key for one in self.plan.conflicts)
-            candidates = (one.desired.key for one in self.plan.candidates)
+            conflicts = (conflict.desired.key for conflict in self.plan.conflicts)
+            candidates = (candidate.desired.key for candidate in self.plan.candidates)
             self._held = {name_of(key) for key in (*conflicts, *candidates)}
         return bool(self._held) and not self._held.isdisjoint(names_in(operation.subject))
 
@@ -70,12 +70,12 @@ class _Declared:
     def __init__(self, desired: Desired) -> None:
         self._single: dict[Key, list[object]] = {}
         self._many: set[int] = set()
-        for one in desired.intents:
-            if isinstance(one, BulkIntent):
-                self._many.add(id(one.batch.keys))
+        for intent in desired.intents:
+            if isinstance(intent, BulkIntent):
+                self._many.add(id(intent.batch.keys))
             else:
-                said = (one.action, one.artifact.fields)
-                self._single.setdefault(one.artifact.key, []).append(said)
+                said = (intent.action, intent.artifact.fields)
+                self._single.setdefault(intent.artifact.key, []).append(said)
 
     def of(self, subject: Artifact | Batch) -> object:
         return self._single.get(subject.key) if isinstance(subject, Artifact) else self._many
@@ -141,15 +141,15 @@ class Drift:
         told = tuple(
             result
             for result in others.results
-            if result.ok or result.done or any(one.key in news for one in result.failures)
+            if result.ok or result.done or any(failure.key in news for failure in result.failures)
         )
-        repaired = {name for one in mine for name in names_in(one.operation.subject)}
+        repaired = {name for result in mine for name in names_in(result.operation.subject)}
         took = round((now - self.gathered.since) * 1000) if self.gathered else None
         return [
             *_told_once(journal.happened(replace(others, results=told), generation)),
             *(
                 self._event(event_kinds.REPAIRED, operation, generation, {"milliseconds": took})
-                for operation in _once(one.operation for one in mine)
+                for operation in _once(result.operation for result in mine)
                 if self._is_told(operation)
             ),
             *(
@@ -162,23 +162,29 @@ class Drift:
 
     def conflicts(self, before: Before | None, left: Plan, generation: int) -> list[Event]:
         """What others have put in the place of ours, since the last look."""
-        known = {one.desired.key for one in before.plan.conflicts} if before is not None else None
+        known = (
+            {conflict.desired.key for conflict in before.plan.conflicts}
+            if before is not None
+            else None
+        )
         return [
             Event(
                 event_kinds.CONFLICT,
-                str(one.desired.key),
-                f"is held by {one.holder or 'somebody else'} now",
+                str(conflict.desired.key),
+                f"is held by {conflict.holder or 'somebody else'} now",
                 generation,
                 {
-                    "owners": list(one.owners),
-                    "origin": one.origin,
+                    "owners": list(conflict.owners),
+                    "origin": conflict.origin,
                     "writer": _who(
-                        self.gathered.writer(name_of(one.desired.key), one.desired.key.kind)
+                        self.gathered.writer(
+                            name_of(conflict.desired.key), conflict.desired.key.kind
+                        )
                     ),
                 },
             )
-            for one in left.conflicts
-            if known is not None and one.desired.key not in known
+            for conflict in left.conflicts
+            if known is not None and conflict.desired.key not in known
         ]
 
     def _is_told(self, operation: Operation) -> bool:
@@ -203,8 +209,8 @@ class Drift:
             "count": count,
             "verb": operation.verb.value,
             "fields": {
-                one.field: {"found": _json(one.before), "declared": _json(one.after)}
-                for one in operation.changes
+                change.field: {"found": _json(change.before), "declared": _json(change.after)}
+                for change in operation.changes
             },
             "writer": _who(writer),
             "row": self.known.row(name),
@@ -274,7 +280,7 @@ def _finding(operation: Operation, *, held: bool) -> str:
         case Verb.DELETE:
             return "was added"
         case _:
-            fields = " and ".join(one.field for one in operation.changes)
+            fields = " and ".join(change.field for change in operation.changes)
             return f"{fields} changed" if fields else "was changed"
 
 
@@ -285,7 +291,7 @@ def _habit(operation: Operation, *, held: bool) -> str:
         case Verb.DELETE:
             return "adds it"
         case _:
-            said = (f"{one.field} to {one.before}" for one in operation.changes)
+            said = (f"{change.field} to {change.before}" for change in operation.changes)
             return f"sets {' and '.join(said)}"
 
 

@@ -209,7 +209,9 @@ class Fights:
 
     def standing(self) -> list[Fight]:
         return [
-            Fight(one.last, one.count, one.spacing) for one in self._streaks.values() if one.spacing
+            Fight(streak.last, streak.count, streak.spacing)
+            for streak in self._streaks.values()
+            if streak.spacing
         ]
 
     def over(self, now: float) -> list[Fight]:

@@ -65,7 +65,7 @@ class Passes:
         if done is None:
             return answers, True
         in_force.accepted.take(effective.router)
-        causes = [f"what {source} declares" for source in sorted({one.source for one in given})]
+        causes = [f"what {source} declares" for source in sorted({batch.source for batch in given})]
         self.publish(effective.router, self.publisher.status.facts, done, causes, started)
         return answers, done.untried
 

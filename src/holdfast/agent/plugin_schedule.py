@@ -64,8 +64,10 @@ class PluginSchedule:
     def watch(self, startup: Iterable[Resource]) -> None:
         """These plugins, from now on, and no others."""
         resources = list(startup)
-        wanted = {one.name: one for one in resources if isinstance(one.spec, Plugin)}
-        triggers = {name: _triggers(one, resources) for name, one in wanted.items()}
+        wanted = {
+            resource.name: resource for resource in resources if isinstance(resource.spec, Plugin)
+        }
+        triggers = {name: _triggers(resource, resources) for name, resource in wanted.items()}
         for name in list(self._charges):
             charge = self._charges[name]
             same = name in wanted and charge.resource.spec == wanted[name].spec
@@ -179,9 +181,12 @@ def _triggers(
 ) -> tuple[tuple[str, float, str], ...]:
     """Its own, and those of the source that binds it."""
     found = list(plugin.spec.triggers or ())
-    for one in resources:
-        if isinstance(one.spec, DynamicConfigSource) and one.spec.plugin_ref == plugin.name:
-            found += one.spec.triggers or ()
+    for resource in resources:
+        if (
+            isinstance(resource.spec, DynamicConfigSource)
+            and resource.spec.plugin_ref == plugin.name
+        ):
+            found += resource.spec.triggers or ()
     return tuple(
         dict.fromkeys(
             (trigger.type, trigger.every or 0.0, trigger.topic or "") for trigger in found

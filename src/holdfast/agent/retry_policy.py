@@ -142,7 +142,9 @@ class RetryPolicy:
     ) -> bool:
         """Of what is left to do: that which was done, to no effect, backs off too. True where
         something is left that was not tried."""
-        done = {name for one in results if one.ok for name in names_in(one.operation.subject)}
+        done = {
+            name for result in results if result.ok for name in names_in(result.operation.subject)
+        }
         untried = False
         for operation in operations:
             for name in names_in(operation.subject):

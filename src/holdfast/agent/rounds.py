@@ -89,7 +89,7 @@ class Rounds:
         """Whether a full pass is to follow."""
         requests = self.declares.take()
         try:
-            answers, full = await self.passes.declare([one.batch for one in requests])
+            answers, full = await self.passes.declare([request.batch for request in requests])
         except UnusableError:
             self.declares.put_back(requests)
             raise

@@ -101,7 +101,7 @@ class RouteChanges:
         base = self._known(policy, tag, ledger)
         told, untold = _heard(hints)
         touched = bulk_changes.joined(
-            base.changed(desired), _by_scope([*(one.identity for one in told), *untold])
+            base.changed(desired), _by_scope([*(notice.identity for notice in told), *untold])
         )
         different = bulk_changes.differs_elsewhere(base.desired, desired)
         if different:
@@ -163,13 +163,13 @@ class RouteChanges:
 def _refuse_touched(
     base: Settled, desired: Desired, touched: Identities, claims: Mapping[Key, Claim]
 ) -> None:
-    if any(one.fault for one in desired.waiting):
+    if any(waiting.fault for waiting in desired.waiting):
         raise FullPassNeeded("what some resource declares cannot be told")
     if sum(map(len, touched.values())) > MOST:
         raise FullPassNeeded("many routes changed")
     if make_before_break.concerned(touched, base.unsettled):
         raise FullPassNeeded("another route to the same destination is not as declared")
-    impaired = [one.impaired for one in base.plan.blocked if one.impaired is not None]
+    impaired = [held.impaired for held in base.plan.blocked if held.impaired is not None]
     if bulk_changes.meet(touched, _by_scope(map(identity_by_name, impaired))):
         raise FullPassNeeded("others had something of theirs in a route's way")
     claimed = (identify(claim.fields) for key, claim in claims.items() if key.kind == ROUTE.name)
@@ -267,7 +267,7 @@ class RoutePass:
         """The report as of everything. Where `problem` says so, a full pass is to follow: it sees
         to what is left."""
         left = report.after
-        if not self.problem and any(_belies(*one) for one in report.failures):
+        if not self.problem and any(_belies(*failure) for failure in report.failures):
             self.problem = "routes did not become as declared"
         self.problem = self.problem or bulk_changes.is_involved(left, self.whole)
         if self.declaration is not None and not (self.problem or left.changes or left.orphans):
@@ -304,7 +304,9 @@ class RoutePass:
         """What became of the changes, by what the kernel said meanwhile."""
         told, self._told, self._changed = self._told, [], False
         try:
-            self.few.check(told, [one.batch for one in bulk_changes.bulk_intents(self.desired)])
+            self.few.check(
+                told, [bulk_intent.batch for bulk_intent in bulk_changes.bulk_intents(self.desired)]
+            )
         except (Unclear, DriverError) as error:
             self.problem = str(error)
 

@@ -54,7 +54,7 @@ class WatchManager:
     async def follow(self, router: Router | None, desired: Desired) -> list[str]:
         """Answers what cannot be watched, and why."""
         read = router.files if router is not None else ()
-        files = {one.path: one.content for one in read if not one.path.startswith(RECORD)}
+        files = {file.path: file.content for file in read if not file.path.startswith(RECORD)}
         config = frozenset({self.file, *map(Path, files)})
         tag = router.ownership.tag if router is not None else Ownership().tag
         if self.watch is None:
@@ -86,9 +86,9 @@ class WatchManager:
         if self.watch is None:
             return
         self.watch.wrote(report.results)
-        held = {one.desired.key for one in report.after.conflicts}
-        held.update(one.desired.key for one in report.after.candidates)
-        held.update(one.impaired for one in report.after.blocked if one.impaired is not None)
+        held = {conflict.desired.key for conflict in report.after.conflicts}
+        held.update(candidate.desired.key for candidate in report.after.candidates)
+        held.update(held.impaired for held in report.after.blocked if held.impaired is not None)
         if held != self._held:
             self._held = held
             self.watch.taken(held)

@@ -91,7 +91,7 @@ def _apply(paths: Paths, loaded: Loaded, form: str) -> int:
             )
         newest = ledger.generations(1)
         generation = newest[0].number if newest else 0
-        claims = [_claim(one, generation, host.epoch) for one in plan.candidates]
+        claims = [_claim(candidate, generation, host.epoch) for candidate in plan.candidates]
         ledger.write_claims(claims)
         ledger.append_events(
             Event(event_kinds.ADOPTED, str(claim.key), "adopted as it is", generation)

@@ -48,8 +48,8 @@ def _generations(paths: Paths) -> Iterable[tuple[str, str]]:
     from holdfast.state.ledger import Ledger
 
     with Ledger.read(paths) as ledger:
-        for one in ledger.generations():
-            yield str(one.number), one.state
+        for generation in ledger.generations():
+            yield str(generation.number), generation.state
 
 
 def _event_kinds(_paths: Paths) -> Iterable[tuple[str, str]]:

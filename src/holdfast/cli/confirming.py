@@ -73,7 +73,7 @@ class Confirming:
         problems = lifelines.broken(self._lines, self.loaded.router.ownership.tag)
         if problems:
             say(
-                [f"What worked before does not any more: {one}" for one in problems]
+                [f"What worked before does not any more: {problem}" for problem in problems]
                 + [_taken_back(self.request, problems)],
                 sys.stderr,
             )

@@ -77,7 +77,7 @@ class Daemon:
         head = next(replies).head
         data = b"".join(part.data for part in replies)
         style = Style.of(sys.stderr)
-        say((f"{style('warning:', 'yellow')} {one}" for one in head.warnings), sys.stderr)
+        say((f"{style('warning:', 'yellow')} {warning}" for warning in head.warnings), sys.stderr)
         return Plan(head.changes, head.unknown, head.refusal, head.waiting, data)
 
     def documents(self, call: str, request: Any, *, changes: bool = False) -> tuple[bytes, int]:

@@ -51,8 +51,8 @@ def _show(request: Request, found: Daemon, back: pb.Back | None = None) -> int:
     return run.shown(unknown=plan.unknown, refused=bool(plan.refusal))
 
 
-def _outcome(one: pb.Outcome) -> Outcome:
-    return Outcome(one.action, one.artifact, one.count, one.done, one.error)
+def _outcome(outcome: pb.Outcome) -> Outcome:
+    return Outcome(outcome.action, outcome.artifact, outcome.count, outcome.done, outcome.error)
 
 
 def say_placed(generation: int, files: Iterable[str]) -> None:

@@ -161,8 +161,10 @@ def put(paths: Paths, part: Path, file: Path | None, wait: float) -> int:
             click.echo(f"{given.ref} is stored, and counts once there is a valid startup file")
             return Exit.OK
         sources.accept(ledger, effective)
-    reasons = [one.told for one in effective.rejected if one.part.source == given.source]
-    ignored = [str(one) for one in effective.ignored if one.part.source == given.source]
+    reasons = [
+        rejected.told for rejected in effective.rejected if rejected.part.source == given.source
+    ]
+    ignored = [str(ignored) for ignored in effective.ignored if ignored.part.source == given.source]
     return _tell_put(given.ref, reasons[0] if reasons else (), ignored)
 
 

@@ -75,18 +75,27 @@ def carry_out(
         sources.accept(ledger, merged.effective)
     return _tell(
         [
-            pb.DeclaredResource(id=one.id, state=one.state, reasons=one.reasons)
-            for one in answer.outcomes
+            pb.DeclaredResource(id=outcome.id, state=outcome.state, reasons=outcome.reasons)
+            for outcome in answer.outcomes
         ]
     )
 
 
 def _tell(found: Sequence[pb.DeclaredResource]) -> int:
-    lines = [_line(one) for one in found]
+    lines = [_line(declared_resource) for declared_resource in found]
     click.echo("\n".join([*lines[:_SHOWN], *_rest(found)] if len(lines) > _SHOWN else lines))
-    refused = [one for one in found if one.state == State.REFUSED]
-    say((f"{one.id}: {reason}" for one in refused for reason in one.reasons), sys.stderr)
-    failed = any(one.outcome not in ("", "converged") for one in found)
+    refused = [
+        declared_resource for declared_resource in found if declared_resource.state == State.REFUSED
+    ]
+    say(
+        (
+            f"{declared_resource.id}: {reason}"
+            for declared_resource in refused
+            for reason in declared_resource.reasons
+        ),
+        sys.stderr,
+    )
+    failed = any(declared_resource.outcome not in ("", "converged") for declared_resource in found)
     return Exit.FAILED if refused or failed else Exit.OK
 
 
@@ -94,7 +103,7 @@ def _rest(found: Sequence[pb.DeclaredResource]) -> list[str]:
     return [f"and {len(found) - _SHOWN} more"]
 
 
-def _line(one: pb.DeclaredResource) -> str:
-    outcome = f", {one.outcome}" if one.outcome else ""
-    reason = f": {one.reason}" if one.reason else ""
-    return f"{one.id} {one.state}{outcome}{reason}"
+def _line(declared_resource: pb.DeclaredResource) -> str:
+    outcome = f", {declared_resource.outcome}" if declared_resource.outcome else ""
+    reason = f": {declared_resource.reason}" if declared_resource.reason else ""
+    return f"{declared_resource.id} {declared_resource.state}{outcome}{reason}"

@@ -91,7 +91,10 @@ def import_(paths: Paths, file: Path, replace: bool) -> None:
         unit = partial(claimable, paths)
         done = ledger.import_(data, replace=replace, epoch=read_epoch(), unit=unit)
         claims = len(ledger.claims())
-    unmapped = (f"  no claim on {one.kind} {one.name}: {one.reason}" for one in done.unmapped)
+    unmapped = (
+        f"  no claim on {unmapped.kind} {unmapped.name}: {unmapped.reason}"
+        for unmapped in done.unmapped
+    )
     say(unmapped, sys.stdout)
     if done.history_kept:
         click.echo("  the ledger has generations and events of its own; those of the file are left")

@@ -85,7 +85,11 @@ def _run(
     from holdfast.runtime.plugins.run import PluginRunner
 
     effective = _effective(paths, file)
-    plugins = {one.name: one for one in effective.startup.resources if isinstance(one.spec, Plugin)}
+    plugins = {
+        resource.name: resource
+        for resource in effective.startup.resources
+        if isinstance(resource.spec, Plugin)
+    }
     if name not in plugins:
         known = ", ".join(sorted(plugins)) or "none"
         raise Refused(f"there is no {plugin_source(name)}; known are: {known}")
@@ -111,15 +115,15 @@ def _lines(plugins: list[dict[str, Any]], style: Style) -> Iterator[str]:
         yield "No Plugin is declared."
         return
     rows = [("NAME", "EXECUTABLE", "CAPABILITIES", "TRIGGERS", "LAST RUN")]
-    for one in plugins:
-        last = one["lastRun"]
+    for plugin in plugins:
+        last = plugin["lastRun"]
         said = f"{last['outcome']} {last['started']}" if last else "never"
         rows.append(
             (
-                one["name"],
-                one["executable"],
-                ",".join(one["capabilities"]) or "none",
-                ", ".join(one["triggers"]) or "by hand",
+                plugin["name"],
+                plugin["executable"],
+                ",".join(plugin["capabilities"]) or "none",
+                ", ".join(plugin["triggers"]) or "by hand",
                 said,
             )
         )
@@ -127,9 +131,9 @@ def _lines(plugins: list[dict[str, Any]], style: Style) -> Iterator[str]:
     for number, row in enumerate(rows):
         line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
         yield style(line.rstrip(), "bold") if number == 0 else line.rstrip()
-    for one in plugins:
-        if one["lastRun"] and one["lastRun"]["reason"]:
-            yield f"{style(one['name'], 'red')}: {one['lastRun']['reason']}"
+    for plugin in plugins:
+        if plugin["lastRun"] and plugin["lastRun"]["reason"]:
+            yield f"{style(plugin['name'], 'red')}: {plugin['lastRun']['reason']}"
 
 
 def _report(found: dict[str, Any], style: Style) -> Iterator[str]:

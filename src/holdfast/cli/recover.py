@@ -101,8 +101,8 @@ def _refuse_unknown(observed: Observed) -> None:
         raise DriverError(f"{what} could not be observed: {why}. Nothing was taken over")
 
 
-def _key(one: Marked) -> object:
-    return one.subject.key if isinstance(one.subject, Artifact) else None
+def _key(marked: Marked) -> object:
+    return marked.subject.key if isinstance(marked.subject, Artifact) else None
 
 
 def _claim(subject: object, generation: int) -> Claim:

@@ -84,14 +84,20 @@ class _Asking:
         request = pb.DeclareRoutesRequest(put=put, withdraw=withdraw, **more)
         with self.client(token_of("", self.file or "")) as client:
             reply = client.ask("Routes.Declare", request, pb.DeclareRoutesReply, _CALL_S)
-        refused = [one for one in reply.outcomes if one.code != "OK"]
-        for one in reply.outcomes:
-            if one.code == "OK":
-                how = "unchanged" if one.unchanged else "in place" if one.applied else "accepted"
-                click.echo(f"{one.resource}: {how}")
+        refused = [outcome for outcome in reply.outcomes if outcome.code != "OK"]
+        for outcome in reply.outcomes:
+            if outcome.code == "OK":
+                how = (
+                    "unchanged"
+                    if outcome.unchanged
+                    else "in place"
+                    if outcome.applied
+                    else "accepted"
+                )
+                click.echo(f"{outcome.resource}: {how}")
             else:
-                what = one.resource or "an object"
-                say([f"{what}: {one.code}: {one.message}"], sys.stderr)
+                what = outcome.resource or "an object"
+                say([f"{what}: {outcome.code}: {outcome.message}"], sys.stderr)
         return Exit.FAILED if refused else Exit.OK
 
 
@@ -115,7 +121,7 @@ def _document(reply: pb.RouteStatusReply, tables: Sequence[str]) -> dict[str, An
     from holdfast.api.json_form import to_dict
 
     def rows(messages: Any) -> list[dict[str, Any]]:
-        return [to_dict(one) for one in messages]
+        return [to_dict(message) for message in messages]
 
     summary = reply.summary
     found = {

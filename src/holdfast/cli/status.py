@@ -36,7 +36,7 @@ def command(paths: Paths, file: Path | None, output: str) -> int:
             say_waiting(paths)
             told = alone(paths, file)
     style = Style.of(sys.stderr)
-    say((f"{style('warning:', 'yellow')} {one}" for one in told.troubles), sys.stderr)
+    say((f"{style('warning:', 'yellow')} {trouble}" for trouble in told.troubles), sys.stderr)
     if output == "table":
         say(lines(told, Style.of(sys.stdout)), sys.stdout)
     else:

@@ -170,11 +170,11 @@ def _counts(given: Snapshot) -> Iterator[Row]:
 
 
 def _passes(given: Snapshot) -> Iterator[Row]:
-    for number, one in enumerate(given.passes):
+    for number, pass_seen in enumerate(given.passes):
         label = "last pass " if number == 0 else "before it "
-        age = ago(max(0, int(given.now - one.when)))
-        why = escaped(", ".join(one.causes))
-        took = f"{one.seconds * 1000:.0f} ms"
+        age = ago(max(0, int(given.now - pass_seen.when)))
+        why = escaped(", ".join(pass_seen.causes))
+        took = f"{pass_seen.seconds * 1000:.0f} ms"
         yield ((f"{label}", "dim"), (f"{age.ljust(10)} {took.rjust(8)}  {why}", ""))
     past = given.status.past if given.status else None
     if not given.passes and past is not None and past.last_pass is not None:
@@ -194,7 +194,11 @@ def _troubles(given: Snapshot) -> Iterator[Row]:
 
 def _candidates(given: Snapshot) -> Iterator[Row]:
     resources = given.status.resources if given.status else ()
-    found = [(one.resource, one.active) for one in resources if one.active is not None]
+    found = [
+        (resource.resource, resource.active)
+        for resource in resources
+        if resource.active is not None
+    ]
     if found:
         yield ()
         yield _title("Default routes")
@@ -220,24 +224,24 @@ def _plugins(given: Snapshot) -> Iterator[Row]:
     if given.plugins:
         yield ()
         yield _title("Plugins")
-    width = max((len(one.name) for one in given.plugins), default=0)
-    for one in given.plugins:
-        look = {"failed": "red", "": "dim"}.get(one.outcome, "green")
-        outcome = (one.outcome or "never ran").ljust(9)
-        said = escaped(one.said)
-        yield (("  ", ""), (outcome, look), (f"  {one.name.ljust(width)}  ", ""), (said, "dim"))
+    width = max((len(plugin.name) for plugin in given.plugins), default=0)
+    for plugin in given.plugins:
+        look = {"failed": "red", "": "dim"}.get(plugin.outcome, "green")
+        outcome = (plugin.outcome or "never ran").ljust(9)
+        said = escaped(plugin.said)
+        yield (("  ", ""), (outcome, look), (f"  {plugin.name.ljust(width)}  ", ""), (said, "dim"))
 
 
 def _resources(given: Sequence[ResourceStatus]) -> Iterator[Row]:
     """What is not well first."""
     order = list(Phase)
-    width = max((len(one.resource) for one in given), default=0)
-    for one in sorted(given, key=lambda one: (order.index(one.phase), one.resource)):
-        said = one.reason or counted(one.artifacts, "artifact") + " as declared"
+    width = max((len(status.resource) for status in given), default=0)
+    for status in sorted(given, key=lambda status: (order.index(status.phase), status.resource)):
+        said = status.reason or counted(status.artifacts, "artifact") + " as declared"
         yield (
             ("  ", ""),
-            (one.phase.value.ljust(10), LOOKS[one.phase]),
-            (f"  {one.resource.ljust(width)}  ", ""),
+            (status.phase.value.ljust(10), LOOKS[status.phase]),
+            (f"  {status.resource.ljust(width)}  ", ""),
             (escaped(said), "dim"),
         )
 

@@ -79,8 +79,12 @@ class Watch:
             told,
             tuple(reply.troubles),
             tuple(
-                Check(one.name, None if one.unknown else one.healthy, one.reason)
-                for one in reply.health_checks
+                Check(
+                    health_check.name,
+                    None if health_check.unknown else health_check.healthy,
+                    health_check.reason,
+                )
+                for health_check in reply.health_checks
             ),
             self._plugins(self._found),
             tuple(self._passes),
@@ -91,7 +95,7 @@ class Watch:
         from holdfast.api import holdfast_pb2 as pb
 
         data, _ = found.documents("Plugins.List", pb.ListPluginsRequest())
-        return tuple(_plugin(one) for one in json.loads(data)["plugins"])
+        return tuple(_plugin(load) for load in json.loads(data)["plugins"])
 
     def _who(self, now: float) -> str:
         if self._found is None:

@@ -77,7 +77,7 @@ def _check(paths: Paths, file: Path | None, *, on_host: bool) -> Checked:
 
 def _tell(checked: Checked, *, alone: bool) -> None:
     style = Style.of(sys.stderr)
-    say((f"{style('warning:', 'yellow')} {one}" for one in checked.warnings), sys.stderr)
+    say((f"{style('warning:', 'yellow')} {warning}" for warning in checked.warnings), sys.stderr)
     say((str(problem) for problem in checked.errors), sys.stderr)
     if not checked.valid:
         found = counted(len(checked.errors), "problem")

@@ -124,7 +124,10 @@ class AsyncRoutes:
         """Declares these and nothing else of its owner; answers what was withdrawn."""
         async with self._changing:
             begun: pb.BeginSyncReply = await self._ask("Routes.BeginSync", pb.BeginSyncRequest())
-            self._declared = {requests.name_of(requests.key_of(one)): one for one in objects}
+            self._declared = {
+                requests.name_of(requests.key_of(route_object)): route_object
+                for route_object in objects
+            }
             await self._assert_all()  # nothing is swept where something could not be asserted
             done: pb.CompleteSyncReply = await self._ask(
                 "Routes.CompleteSync",
@@ -161,10 +164,10 @@ class AsyncRoutes:
         withdraw: Sequence[pb.RouteKey],
         reply: pb.DeclareRoutesReply,
     ) -> None:
-        taken = [one.code == "OK" for one in reply.outcomes]
-        for one, done in zip(put, taken, strict=False):
+        taken = [outcome.code == "OK" for outcome in reply.outcomes]
+        for route_object, done in zip(put, taken, strict=False):
             if done:
-                self._declared[requests.name_of(requests.key_of(one))] = one
+                self._declared[requests.name_of(requests.key_of(route_object))] = route_object
         for key, done in zip(withdraw, taken[len(put) :], strict=False):
             if done:
                 self._declared.pop(requests.name_of(key), None)

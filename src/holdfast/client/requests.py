@@ -100,8 +100,10 @@ def advertised(
     if med is not None:
         given.med = med
     attributes = given if given.ListFields() else None
-    one = pb.AdvertisedPrefix(prefix=prefix, protocol=protocol_of(protocol), attributes=attributes)
-    return pb.RouteObject(prefix=one)
+    advertised_prefix = pb.AdvertisedPrefix(
+        prefix=prefix, protocol=protocol_of(protocol), attributes=attributes
+    )
+    return pb.RouteObject(prefix=advertised_prefix)
 
 
 def protocol_of(name: str) -> rc.Protocol.ValueType:
@@ -115,17 +117,17 @@ def prefix_key(prefix: str, protocol: str = "bgp") -> pb.RouteKey:
     return pb.RouteKey(prefix=pb.PrefixKey(prefix=prefix, protocol=protocol_of(protocol)))
 
 
-def key_of(one: pb.RouteObject) -> pb.RouteKey:
-    which = one.WhichOneof("object")
+def key_of(route_object: pb.RouteObject) -> pb.RouteKey:
+    which = route_object.WhichOneof("object")
     if which == "peer":
-        return pb.RouteKey(peer=one.peer.neighbor_address)
+        return pb.RouteKey(peer=route_object.peer.neighbor_address)
     if which == "prefix":
-        key = pb.PrefixKey(prefix=one.prefix.prefix, protocol=one.prefix.protocol)
+        key = pb.PrefixKey(prefix=route_object.prefix.prefix, protocol=route_object.prefix.protocol)
         return pb.RouteKey(prefix=key)
     if which == "bfd":
-        return pb.RouteKey(bfd=one.bfd.peer_address)
+        return pb.RouteKey(bfd=route_object.bfd.peer_address)
     if which == "ospf":
-        return pb.RouteKey(ospf=one.ospf.interface_name)
+        return pb.RouteKey(ospf=route_object.ospf.interface_name)
     return pb.RouteKey(instance=True)
 
 
@@ -135,10 +137,12 @@ def name_of(key: pb.RouteKey) -> bytes:
 
 def refused(reply: pb.DeclareRoutesReply) -> RouteError | None:
     """The first reason, but for what was not taken on account of another."""
-    found = [one for one in reply.outcomes if one.code != "OK"]
+    found = [outcome for outcome in reply.outcomes if outcome.code != "OK"]
     if not found:
         return None
-    first = next((one for one in found if one.code != "ABORTED"), found[0])
+    first = next(
+        (route_outcome for route_outcome in found if route_outcome.code != "ABORTED"), found[0]
+    )
     return RouteError(first.code, first.message)
 
 

@@ -29,8 +29,8 @@ class Ignored:
     reason: str
 
     def __str__(self) -> str:
-        one = self.directive
-        return f"{self.part.ref}: {one.op} of {one.target} is ignored: {self.reason}"
+        directive = self.directive
+        return f"{self.part.ref}: {directive.op} of {directive.target} is ignored: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

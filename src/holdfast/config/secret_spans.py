@@ -37,7 +37,7 @@ def without(text: str, root: Node, fields: Fields) -> str:
             blocks.add(_Block(value.start_mark.index, end, key.start_mark.column))
             end = key.end_mark.index
         blocks.add(_Block(start, end, key.start_mark.column))
-    values = sorted(one for one in spans if one[0] < one[1])
+    values = sorted(span for span in spans if span[0] < span[1])
     cuts = [(start, end, SHOWN) for start, end in values]
     for start, end in _lines_of(text, sorted(blocks)):
         cuts += _comments(text, start, end, values)

@@ -61,11 +61,13 @@ def _deleted(
 def _left(leaves: Sequence[Moved], absent: Mapping[Key, Intent]) -> tuple[Key, str] | None:
     """What is changed or only stays behind counts, too: a firewall that speaks of the absent link
     alone lets nobody in on the other one."""
-    lost = [one for one in leaves if Key(LINK.name, one.link) in absent]
+    lost = [leaf for leaf in leaves if Key(LINK.name, leaf.link) in absent]
     if not lost:
         return None
     first = lost[0]
-    alike = {one.owner for one in lost if (one.link, one.former) == (first.link, first.former)}
+    alike = {
+        moved.owner for moved in lost if (moved.link, moved.former) == (first.link, first.former)
+    }
     more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
     return Key(LINK.name, first.link), f"{first.owner}{more} would leave {first.former} for it"
 
@@ -73,22 +75,22 @@ def _left(leaves: Sequence[Moved], absent: Mapping[Key, Intent]) -> tuple[Key, s
 def _absent(desired: Desired, observed: Observed, made: Collection[Key]) -> Mapping[Key, Intent]:
     """Not those that come about by this very plan, nor those that a program makes in its time: the
     resource that declares it declares that program, too."""
-    single = [one for one in desired.intents if isinstance(one, Intent)]
+    single = [intent for intent in desired.intents if isinstance(intent, Intent)]
     makers = {
-        one.owner
-        for one in single
-        if one.artifact.key.kind != LINK.name and one.action is Action.ENSURE
+        intent.owner
+        for intent in single
+        if intent.artifact.key.kind != LINK.name and intent.action is Action.ENSURE
     }
     return {
-        one.artifact.key: one
-        for one in single
-        if one.artifact.key.kind == LINK.name
-        and one.action is not Action.DELETE
-        and one.owner not in makers
-        and not observed.sightings.get(one.artifact.key)
-        and not observed.why_unknown(one.artifact.key)
-        and one.artifact.key not in observed.standing
-        and not {one.artifact.key, *one.requires}.intersection(made)
+        intent.artifact.key: intent
+        for intent in single
+        if intent.artifact.key.kind == LINK.name
+        and intent.action is not Action.DELETE
+        and intent.owner not in makers
+        and not observed.sightings.get(intent.artifact.key)
+        and not observed.why_unknown(intent.artifact.key)
+        and intent.artifact.key not in observed.standing
+        and not {intent.artifact.key, *intent.requires}.intersection(made)
     }
 
 

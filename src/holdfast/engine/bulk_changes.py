@@ -41,7 +41,7 @@ class Declaration:
 
     def touched(self, kind: ArtifactKind) -> dict[bytes, set[bytes]]:
         return joined(
-            *(_at(kind, one.batch) for one in (*self.before.values(), *self.now.values()))
+            *(_at(kind, intent.batch) for intent in (*self.before.values(), *self.now.values()))
         )
 
 
@@ -138,12 +138,12 @@ def joined(*parts: Identities) -> dict[bytes, set[bytes]]:
     return dict(found)
 
 
-def common(one: Identities, other: Identities) -> Identities:
-    return {scope: keys & other[scope] for scope, keys in one.items() if scope in other}
+def common(identities: Identities, other: Identities) -> Identities:
+    return {scope: keys & other[scope] for scope, keys in identities.items() if scope in other}
 
 
-def meet(one: Identities, other: Identities) -> bool:
-    return any(common(one, other).values())
+def meet(identities: Identities, other: Identities) -> bool:
+    return any(common(identities, other).values())
 
 
 def only(batches: Iterable[Batch], identities: Identities) -> list[Batch]:
@@ -177,8 +177,8 @@ def differs_elsewhere(before: Desired, after: Desired) -> str:
     if list(map(_awaited, before.waiting)) != list(map(_awaited, after.waiting)):
         return "other resources wait for facts"
     old, new = _others(before), _others(after)
-    for one, other in zip(old, new, strict=False):
-        if one is not other and _compared(one) != _compared(other):
+    for intent, other in zip(old, new, strict=False):
+        if intent is not other and _compared(intent) != _compared(other):
             return f"{other.artifact.key} is declared otherwise"
     if len(old) != len(new):
         longer = max(old, new, key=len)
@@ -190,12 +190,26 @@ def _others(desired: Desired) -> list[Intent]:
     return [intent for intent in desired.intents if not isinstance(intent, BulkIntent)]
 
 
-def _compared(one: Intent) -> tuple[object, ...]:
-    return one.owner, one.artifact, one.action, one.requires, one.creates, one.revert
+def _compared(intent: Intent) -> tuple[object, ...]:
+    return (
+        intent.owner,
+        intent.artifact,
+        intent.action,
+        intent.requires,
+        intent.creates,
+        intent.revert,
+    )
 
 
-def _awaited(one: Waiting) -> tuple[object, ...]:
-    return one.owner, one.reason, one.keeps, one.groups, one.required, one.groups_only
+def _awaited(waiting: Waiting) -> tuple[object, ...]:
+    return (
+        waiting.owner,
+        waiting.reason,
+        waiting.keeps,
+        waiting.groups,
+        waiting.required,
+        waiting.groups_only,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +230,8 @@ class Settled:
     def changed(self, desired: Desired) -> dict[bytes, set[bytes]]:
         """Where another configuration may want something else."""
         return differing(
-            (one.batch for one in bulk_intents(self.desired)),
-            (one.batch for one in bulk_intents(desired)),
+            (bulk_intent.batch for bulk_intent in bulk_intents(self.desired)),
+            (bulk_intent.batch for bulk_intent in bulk_intents(desired)),
         )
 
     def after(self, desired: Desired, touched: Identities, left: Plan) -> Settled:
@@ -286,9 +300,9 @@ class Settled:
     def known_at(self, declaration: Declaration) -> list[Batch]:
         """What is there of what was declared at its identities before."""
         return [
-            one.batch
-            for one in declaration.before.values()
-            if one.batch.keys[0] not in self.unsettled.get(one.batch.scope, ())
+            intent.batch
+            for intent in declaration.before.values()
+            if intent.batch.keys[0] not in self.unsettled.get(intent.batch.scope, ())
         ]
 
     @property
@@ -308,9 +322,11 @@ class Settled:
         plan = self.plan
         return replace(
             plan,
-            orphans=tuple(one for one in plan.orphans if apart(one.subject)),
-            conflicts=tuple(one for one in plan.conflicts if apart(one.desired)),
-            candidates=tuple(one for one in plan.candidates if apart(one.desired)),
+            orphans=tuple(orphan for orphan in plan.orphans if apart(orphan.subject)),
+            conflicts=tuple(conflict for conflict in plan.conflicts if apart(conflict.desired)),
+            candidates=tuple(
+                candidate for candidate in plan.candidates if apart(candidate.desired)
+            ),
         )
 
 
@@ -363,7 +379,7 @@ def settled(
         if op.kind == kind.name and op.verb is Verb.KEEP and isinstance(op.subject, Batch)
     ]
     unsettled = joined(
-        differing(kept, (one.batch for one in bulk_intents(desired))),
+        differing(kept, (bulk_intent.batch for bulk_intent in bulk_intents(desired))),
         *(_at(kind, orphan.subject) for orphan in left.orphans),
         *(_at(kind, op.subject) for op in left.changes),
     )

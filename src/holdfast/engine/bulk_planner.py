@@ -160,7 +160,9 @@ def _why_unfit(kind: ArtifactKind, key: Key, draft: Draft) -> str:
     if not seen or not kind.packing.unfit(key, seen[0].artifact.fields):
         return ""
     changes = (op.subject for op in draft.operations if op.verb.changes_host)
-    made = [one.fields for one in changes if isinstance(one, Artifact) and one.key == key]
+    made = [
+        change.fields for change in changes if isinstance(change, Artifact) and change.key == key
+    ]
     fields = {**seen[0].artifact.fields, **(made[0] if made else {})}
     return kind.packing.unfit(key, fields)
 
@@ -192,9 +194,9 @@ def _settle(intent: BulkIntent, there: Batch, seen: BulkSighting, draft: Draft) 
     first = there.keys[0]
     before = there.artifact(first).fields
     differing = diff.changes(wanted.kind, wanted.artifact(first).fields, before)
-    one = seen.single(there.template, first)
-    carried = one.artifact.fields.get(wanted.kind.writer_field)
-    differing += diff.retagging(wanted.kind, carried, one.retag)
+    sighting = seen.single(there.template, first)
+    carried = sighting.artifact.fields.get(wanted.kind.writer_field)
+    differing += diff.retagging(wanted.kind, carried, sighting.retag)
     verb, reason = decide.settling(wanted.kind, differing, before)
     level, note = risk.assess(verb, wanted, differing) if differing else (Risk.NONE, "")
     draft.operations.append(
@@ -204,7 +206,7 @@ def _settle(intent: BulkIntent, there: Batch, seen: BulkSighting, draft: Draft) 
             (intent.owner,),
             reason=reason,
             origin=intent.origin,
-            proof=ownership.by_tag(one.tag),
+            proof=ownership.by_tag(sighting.tag),
             risk=level,
             risk_note=note,
             changes=differing,
@@ -236,7 +238,7 @@ def _kept_by_claim(kind: ArtifactKind, extras: Unmatched, proof: str, draft: Dra
     """A few tagged artifacts have a claim too, and it names owners who may be waiting. What is
     kept stays claimed."""
     kept: set[Key] = set()
-    if not any(one.keeps for one in draft.waiting):
+    if not any(waiting.keeps for waiting in draft.waiting):
         return kept
     for key, claim in draft.claims.items():
         if key.kind != kind.name:
@@ -265,7 +267,7 @@ def _orphans(
                 continue
         keepers = draft.keepers_of_group(batch.kind, batch.scope)
         if keepers:
-            owners = tuple(dict.fromkeys(one.owner for one in keepers))
+            owners = tuple(dict.fromkeys(keeper.owner for keeper in keepers))
             draft.keep(batch, owners, keepers, proof)
             continue
         level, note = risk.assess(Verb.DELETE, batch)

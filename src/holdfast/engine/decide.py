@@ -27,16 +27,16 @@ def ensure(want: Wanted, kind: ArtifactKind, sightings: Sequence[Sighting], draf
     foreign = [sighting for sighting in foreign if not sighting.transient]
     if ours:
         # Killed while the tag was being changed, there may be one with each: the new one stays.
-        (first, proof), *others = sorted(ours, key=lambda one: one[0].retag is not None)
+        (first, proof), *others = sorted(ours, key=lambda our: our[0].retag is not None)
         _settle(want, kind, first, proof, draft)
         for other, other_proof in others:
             remove(other, kind, other_proof, want.owners, "a second copy of it", draft)
     elif foreign and (kind.setting or not intent.creates):
         _offer(want, kind, foreign[0], draft, conflict=False)
         _settle(want, kind, foreign[0], "", draft)
-    elif foreign and (not kind.coexists or any(one.unproven for one in foreign)):
+    elif foreign and (not kind.coexists or any(sighting.unproven for sighting in foreign)):
         # Two may stand side by side by their tags, and one with ours is there already.
-        foreign.sort(key=lambda one: not one.unproven)
+        foreign.sort(key=lambda sighting: not sighting.unproven)
         _offer(want, kind, foreign[0], draft, conflict=True)
     elif kind.setting or not intent.creates:
         draft.hold(intent, f"{key} is not there yet")
@@ -84,7 +84,9 @@ def settling(kind: ArtifactKind, differing: Sequence[Change], seen: Fields) -> t
     if not differing:
         return Verb.KEEP, "as declared"
     reason = _differ(differing)
-    fixed = [one.field for one in differing if kind.immutable(seen, one.field, one.after)]
+    fixed = [
+        change.field for change in differing if kind.immutable(seen, change.field, change.after)
+    ]
     if fixed:
         return Verb.REPLACE, f"{reason}; {_joined(fixed)} cannot be changed in place"
     return Verb.UPDATE, reason
@@ -164,11 +166,11 @@ def _parted(
     key: Key, differing: Sequence[Change], draft: Draft
 ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """The changes that others lose something by, and the others."""
-    taking = {one.field for one in draft.observed.losses[key]}
+    taking = {loss.field for loss in draft.observed.losses[key]}
     if "" in taking:
         return tuple(differing), ()
-    kept = tuple(one for one in differing if one.field in taking)
-    return kept, tuple(one for one in differing if one not in kept)
+    kept = tuple(change for change in differing if change.field in taking)
+    return kept, tuple(change for change in differing if change not in kept)
 
 
 def _offer(

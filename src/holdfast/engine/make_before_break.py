@@ -186,7 +186,7 @@ def _below(seen: Artifact | Batch | None) -> set[str]:
 
 
 def _seen(key: Key, observed: Observed) -> Artifact | None:
-    return next((one.artifact for one in observed.sightings.get(key, ())), None)
+    return next((sighting.artifact for sighting in observed.sightings.get(key, ())), None)
 
 
 def _destinations(operations: Iterable[Operation]) -> dict[bytes, set[bytes]]:

@@ -212,7 +212,7 @@ def _speaks_against(key: Key, many: Sequence[Sighting], claims: Mapping[Key, Cla
     """May others' artifact be in the way of one that was touched?"""
     if KINDS[key.kind].objection is None or key in claims:
         return False
-    return not any(one.tag for one in many)
+    return not any(sighting.tag for sighting in many)
 
 
 def joined(last: Plan, fresh: Plan, touched: Touched) -> Plan:
@@ -232,15 +232,15 @@ def joined(last: Plan, fresh: Plan, touched: Touched) -> Plan:
             ]
         ),
         orphans=(
-            *(one for one in last.orphans if not _of(one.subject, touched)),
-            *(one for one in fresh.orphans if _of(one.subject, touched)),
+            *(orphan for orphan in last.orphans if not _of(orphan.subject, touched)),
+            *(orphan for orphan in fresh.orphans if _of(orphan.subject, touched)),
         ),
         conflicts=(
-            *(one for one in last.conflicts if one.desired.key not in touched),
+            *(conflict for conflict in last.conflicts if conflict.desired.key not in touched),
             *fresh.conflicts,
         ),
         candidates=(
-            *(one for one in last.candidates if one.desired.key not in touched),
+            *(candidate for candidate in last.candidates if candidate.desired.key not in touched),
             *fresh.candidates,
         ),
         pending=_held(last.pending, fresh.pending, touched, bulk),
@@ -260,11 +260,11 @@ def _telling(plan: Plan, touched: Touched, bulk: bool) -> tuple[object, ...]:
     """What is not simply as declared."""
     return (
         [op for op in plan.operations if op.verb is not Verb.KEEP and _about(op, touched)],
-        [one for one in plan.orphans if _of(one.subject, touched)],
-        [one for one in plan.conflicts if one.desired.key in touched],
-        [one for one in plan.candidates if one.desired.key in touched],
-        [one for one in plan.pending if (bulk if one.key is None else one.key in touched)],
-        [one for one in plan.blocked if (bulk if one.key is None else one.key in touched)],
+        [orphan for orphan in plan.orphans if _of(orphan.subject, touched)],
+        [conflict for conflict in plan.conflicts if conflict.desired.key in touched],
+        [candidate for candidate in plan.candidates if candidate.desired.key in touched],
+        [held for held in plan.pending if (bulk if held.key is None else held.key in touched)],
+        [held for held in plan.blocked if (bulk if held.key is None else held.key in touched)],
     )
 
 
@@ -273,9 +273,9 @@ def _held(
 ) -> tuple[Held, ...]:
     nameless = fresh if bulk else last
     return (
-        *(one for one in last if one.key is not None and one.key not in touched),
-        *(one for one in fresh if one.key is not None and one.key in touched),
-        *(one for one in nameless if one.key is None),
+        *(held for held in last if held.key is not None and held.key not in touched),
+        *(held for held in fresh if held.key is not None and held.key in touched),
+        *(held for held in nameless if held.key is None),
     )
 
 

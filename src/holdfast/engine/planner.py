@@ -56,8 +56,14 @@ def plan(desired: Desired, observed: Observed, claims: Mapping[Key, Claim], poli
         observed = unrecovered.without_tags(observed)
     draft = Draft(observed, claims, policy, desired.waiting, elsewhere, marked)
     draft.pending.extend(
-        Held(one.owner, one.origin, one.reason, required=one.required, fault=one.fault)
-        for one in desired.waiting
+        Held(
+            waiting.owner,
+            waiting.origin,
+            waiting.reason,
+            required=waiting.required,
+            fault=waiting.fault,
+        )
+        for waiting in desired.waiting
     )
     wanted = _merge(desired.intents, draft)
     for key in _dependency_order(wanted):
@@ -114,7 +120,7 @@ def _joined(first: Intent, second: Intent) -> Intent:
     return replace(
         first,
         action=Action.ENSURE if Action.ENSURE in actions else second.action,
-        creates=any(one.creates for one in (first, second) if one.action is Action.ENSURE),
+        creates=any(intent.creates for intent in (first, second) if intent.action is Action.ENSURE),
         artifact=replace(
             first.artifact,
             fields={**first.artifact.fields, **second.artifact.fields},

@@ -103,7 +103,7 @@ class Report:
         """What was to be deleted and was not, and is kept now. An orphan that is kept as planned is
         none of them."""
         failed = (failure.key for op, failure in self.failures if op.verb is Verb.DELETE)
-        kept = (one.subject for one in self.after.orphans if not one.removed)
+        kept = (orphan.subject for orphan in self.after.orphans if not orphan.removed)
         return frozenset(failed).intersection(
             subject.key for subject in kept if isinstance(subject, Artifact)
         )

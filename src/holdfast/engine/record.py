@@ -194,7 +194,9 @@ class _There:
     def found(self) -> Sequence[Sighting]:
         if self.proven:
             return self.proven
-        return [one for one in self.made if one.unproven] or _untagged(self.kind, self.made)
+        return [sighting for sighting in self.made if sighting.unproven] or _untagged(
+            self.kind, self.made
+        )
 
 
 def _settle_pending(claim: Claim, there: _There) -> Claim | None:

@@ -127,9 +127,9 @@ def stuck_at(wanted: Desired, now: Mapping[Key, Claim], left: Plan) -> Iterator[
     for conflict in left.conflicts:
         yield conflict.desired.key, f"it is held by {conflict.holder}"
     going = {
-        one.artifact.key
-        for one in wanted.intents
-        if isinstance(one, Intent) and one.action is Action.DELETE
+        intent.artifact.key
+        for intent in wanted.intents
+        if isinstance(intent, Intent) and intent.action is Action.DELETE
     }
     for held in left.blocked:
         # Ours is gone, and what is there is somebody else's.
@@ -230,7 +230,7 @@ class _Taking:
     def _undecided(self) -> set[Key]:
         """What this plan leaves alone for a reason that may be gone when the next pass is made, a
         moment later: an orphan that somebody still needs, what must not be replaced yet."""
-        held = {one.key for one in self.plan.blocked if one.key is not None}
+        held = {held.key for held in self.plan.blocked if held.key is not None}
         orphans = {
             orphan.subject.key
             for orphan in self.plan.orphans
@@ -290,7 +290,7 @@ class _Taking:
             needs = (there.fields.get(name) for name in ("parent", "master", "dev"))
             links = tuple(link_key(str(name)) for name in needs if name)
             return Artifact(there.key, self._made_of(kind, there)), links
-        before = {one.field: one.before for one in operation.changes}
+        before = {change.field: change.before for change in operation.changes}
         fields = _lasting(kind, {**wanted.fields, **before})
         fields = {name: value for name, value in fields.items() if value is not None}
         if kind.setting and not kind.restores(fields):

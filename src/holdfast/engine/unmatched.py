@@ -59,7 +59,7 @@ class Unmatched:
         for shared, key in self._left():
             groups[shared].append(key)
         found = [Batch(self._kind, shared, sorted(keys)) for shared, keys in groups.items()]
-        return sorted(found, key=lambda one: (one.scope, one.keys[0], str(one.template)))
+        return sorted(found, key=lambda batch: (batch.scope, batch.keys[0], str(batch.template)))
 
     def _left(self) -> Iterator[tuple[Any, bytes]]:
         for here in self._only.values():

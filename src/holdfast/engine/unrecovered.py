@@ -96,10 +96,10 @@ class _Untagged:
             artifact = kind.packing.expand(template, key)
             # Whoever adopts one has to know it again by its writer.
             fields = {kind.writer_field: seen.tag, **artifact.fields}
-            one = Sighting(
+            sighting = Sighting(
                 Artifact(artifact.key, fields), holder=_holder(seen.tag_text), unproven=True
             )
-            foreign.setdefault(kind.packing.scope(template) + key, []).append(one)
+            foreign.setdefault(kind.packing.scope(template) + key, []).append(sighting)
         return cls(seen, foreign, seen.tag, seen.tag_text, impaired=seen.impaired)
 
     def pack(self, batch: Batch) -> list[bytes] | None:

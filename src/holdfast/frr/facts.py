@@ -108,9 +108,9 @@ def ospf(text: str) -> dict[tuple[int, str, str], OspfState]:
     """Of `show ip ospf neighbor json`."""
     found = {}
     for router_id, adjacencies in _members(_object(text).get("neighbors", {})):
-        for one in adjacencies if isinstance(adjacencies, list) else ():
-            interface = str(one.get("ifaceName", "")).partition(":")[0]
-            state = str(one.get("nbrState", "")).partition("/")[0]
+        for adjacency in adjacencies if isinstance(adjacencies, list) else ():
+            interface = str(adjacency.get("ifaceName", "")).partition(":")[0]
+            state = str(adjacency.get("nbrState", "")).partition("/")[0]
             found[2, router_id, interface] = OspfState(2, router_id, interface, state)
     return found
 

@@ -157,11 +157,11 @@ def _bgp(vrf: str, local_as: str, body: str) -> Bgp:
             lines.append(line)
     neighbours = {
         name: Neighbour(
-            tuple(one.lines),
-            {family: tuple(told) for family, told in one.families.items()},
-            tuple(one.ranges),
+            tuple(collected.lines),
+            {family: tuple(told) for family, told in collected.families.items()},
+            tuple(collected.ranges),
         )
-        for name, one in found.items()
+        for name, collected in found.items()
     }
     return Bgp(vrf, local_as, tuple(lines), neighbours, families)
 

@@ -150,8 +150,8 @@ def forget() -> None:
         os.unlink(_name(), dir_fd=folder)
 
 
-def same_root(one: Holder, other: Holder) -> bool:
-    return (one.root, one.place) == (other.root, other.place)
+def same_root(holder: Holder, other: Holder) -> bool:
+    return (holder.root, holder.place) == (other.root, other.place)
 
 
 def _differs(there: Holder, holder: Holder) -> bool:

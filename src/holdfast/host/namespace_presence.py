@@ -113,6 +113,6 @@ def _held(sockets: frozenset[str], *, trusted: bool) -> set[str]:
     for process in Path("/proc").glob("[0-9]*") if sockets else ():
         with suppress(OSError):  # it ended, or is not ours to look into
             if (process.stat().st_uid in (0, os.geteuid())) is trusted:
-                held = {os.readlink(one) for one in (process / "fd").iterdir()}  # noqa: PTH115 (no paths)
+                held = {os.readlink(path) for path in (process / "fd").iterdir()}  # noqa: PTH115 (no paths)
                 found |= sockets & held
     return found

@@ -28,14 +28,16 @@ def list_document(paths: Paths, effective: Effective, now: float) -> dict[str, A
     # What a source says need not be a key, nor hold as one.
     said = (plan.get("idempotencyKey") for part in effective.active for plan in part.action_plans)
     proposed = {key for key in said if isinstance(key, str)}
-    shown = [one for one in taken.journal.values() if not one.decided or one.key in proposed]
+    shown = [
+        action for action in taken.journal.values() if not action.decided or action.key in proposed
+    ]
     return {
         "format_version": "1.0",
         "policy": _policy(effective),
-        "actions": [_entry(one, gates) for one in shown],
+        "actions": [_entry(action, gates) for action in shown],
         "rejected": [
-            {"source": one.part.ref, "name": one.name, "reasons": list(one.reasons)}
-            for one in taken.rejected
+            {"source": rejected.part.ref, "name": rejected.name, "reasons": list(rejected.reasons)}
+            for rejected in taken.rejected
         ],
     }
 
@@ -47,7 +49,7 @@ def show_document(paths: Paths, effective: Effective, key: str, now: float) -> d
         gates = Gates.of(paths, effective, ledger, now)
         if key not in taken.journal:
             raise Refused(f"there is no action {key}; `holdfast action list` shows those there are")
-        events = [one for one in ledger.events() if one.subject == intake.subject(key)]
+        events = [event for event in ledger.events() if event.subject == intake.subject(key)]
     action = taken.journal[key]
     return {
         "format_version": "1.0",
@@ -55,8 +57,8 @@ def show_document(paths: Paths, effective: Effective, key: str, now: float) -> d
         "plan": redacted(dict(action.plan)),
         "result": redacted(dict(action.result)),
         "events": [
-            {"time": format_moment(one.time), "kind": one.kind, "message": one.message}
-            for one in events
+            {"time": format_moment(event.time), "kind": event.kind, "message": event.message}
+            for event in events
         ],
     }
 
@@ -64,8 +66,8 @@ def show_document(paths: Paths, effective: Effective, key: str, now: float) -> d
 def journal_document(paths: Paths) -> dict[str, Any]:
     """Everything that the journal holds, the last change first."""
     with Ledger.read(paths) as ledger:
-        found = sorted(ledger.actions(), key=lambda one: one.changed, reverse=True)
-    return {"format_version": "1.0", "actions": [_entry(one, None) for one in found]}
+        found = sorted(ledger.actions(), key=lambda action: action.changed, reverse=True)
+    return {"format_version": "1.0", "actions": [_entry(action, None) for action in found]}
 
 
 def approved_document(action: Action) -> dict[str, Any]:
@@ -91,14 +93,14 @@ def done_document(done: Iterable[Done], *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _rehearsed(one: Done) -> dict[str, Any]:
+def _rehearsed(done: Done) -> dict[str, Any]:
     """What the executor would be asked for, and what keeps it from being asked now."""
-    plan = redacted(dict(one.action.plan))
+    plan = redacted(dict(done.action.plan))
     told = ("provider", "action", "target", "parameters")
     return {
-        "undoes": one.action.undoes or None,
+        "undoes": done.action.undoes or None,
         "asked": {name: plan[name] for name in told if name in plan},
-        "held": [{"gate": each.gate, "why": each.why} for each in one.held],
+        "held": [{"gate": each.gate, "why": each.why} for each in done.held],
     }
 
 
@@ -133,7 +135,9 @@ def _entry(action: Action, gates: Gates | None) -> dict[str, Any]:
         if action.state == PENDING and gates.asks
         else []
     )
-    return entry | {"held": needs + [{"gate": one.gate, "why": one.why} for one in held]}
+    return entry | {
+        "held": needs + [{"gate": objection.gate, "why": objection.why} for objection in held]
+    }
 
 
 def _undoable(action: Action) -> bool:

@@ -40,15 +40,15 @@ def list_lines(found: Mapping[str, Any], style: Style) -> Iterator[str]:
         yield "No part in force proposes an action."
     rows = [
         (
-            one["key"],
-            one["state"],
-            str(one["provider"]),
-            str(one["action"]),
-            _target(one),
-            one["risk"] or "-",
-            one["source"],
+            action["key"],
+            action["state"],
+            str(action["provider"]),
+            str(action["action"]),
+            _target(action),
+            action["risk"] or "-",
+            action["source"],
         )
-        for one in actions
+        for action in actions
     ]
     told = _table(_HEAD, rows, style) if rows else iter(())
     if rows:

@@ -74,16 +74,16 @@ class Parts:
     @property
     def newest(self) -> Iterator[PartStatus]:
         """What there is to say of each source now."""
-        return (one for one in self.all if one.state is not State.SUPERSEDED)
+        return (part for part in self.all if part.state is not State.SUPERSEDED)
 
     def of(self, wanted: str) -> tuple[PartStatus, ...]:
         """wanted: a source, or one part of it by reference or by name; else those of sources that
         are called so, by themselves or by the name their last part was handed in under."""
-        found = tuple(one for one in self.all if wanted == one.source or _is(one.part, wanted))
+        found = tuple(part for part in self.all if wanted == part.source or _is(part.part, wanted))
         if not found:
-            found = tuple(one for one in self.all if wanted in self._names(one.source))
+            found = tuple(part for part in self.all if wanted in self._names(part.source))
         if not found:
-            known = ", ".join(dict.fromkeys(one.source for one in self.all))
+            known = ", ".join(dict.fromkeys(part.source for part in self.all))
             there = f"there are parts of {known}" if known else "no source has handed in any"
             raise HoldfastError(f"{wanted}: no such source or part; {there}")
         return found
@@ -91,10 +91,10 @@ class Parts:
     def listed(self, *, every: bool, source: str, status: str) -> tuple[PartStatus, ...]:
         """every: older generations as well. source, status: only these; empty: all."""
         return tuple(
-            one
-            for one in (self.all if every else self.newest)
-            if source in ("", one.source, *self._names(one.source))
-            and status.casefold() in ("", one.state.value.casefold())
+            part
+            for part in (self.all if every else self.newest)
+            if source in ("", part.source, *self._names(part.source))
+            and status.casefold() in ("", part.state.value.casefold())
         )
 
     def _names(self, source: str) -> tuple[str, ...]:
@@ -113,8 +113,8 @@ def parts(
 ) -> Parts:
     """stored: all generations that are kept. refused: why the last one of a source was. called: by
     what name the last one of a source was handed in."""
-    found = {one.ref: PartStatus(one.source, State.ACTIVE, one) for one in effective.active}
-    found |= {one.ref: PartStatus(one.source, State.EXPIRED, one) for one in effective.expired}
+    found = {part.ref: PartStatus(part.source, State.ACTIVE, part) for part in effective.active}
+    found |= {part.ref: PartStatus(part.source, State.EXPIRED, part) for part in effective.expired}
     for rejected in effective.rejected:
         part = rejected.part
         found[part.ref] = PartStatus(part.source, State.REJECTED, part, rejected.told)
@@ -129,7 +129,9 @@ def parts(
     for part in stored:
         found.setdefault(part.ref, PartStatus(part.source, State.SUPERSEDED, part))
     startup = effective.startup.resources
-    plugins = {one.id for one in registry.having(startup, lambda kind: kind.proposes_parts)}
+    plugins = {
+        resource.id for resource in registry.having(startup, lambda kind: kind.proposes_parts)
+    }
     ordered = [
         PartStatus(name, State.REFUSED, None, (why,))
         for name, why in refused.items()
@@ -140,14 +142,18 @@ def parts(
     return Parts(effective, tuple(sorted(ordered, key=_rank)), called)
 
 
-def _rank(one: PartStatus) -> tuple[str, bool, int]:
+def _rank(part_status: PartStatus) -> tuple[str, bool, int]:
     """What was refused is the latest news of its source."""
-    return one.source, one.part is not None, 0 if one.part is None else -one.part.generation
+    return (
+        part_status.source,
+        part_status.part is not None,
+        0 if part_status.part is None else -part_status.part.generation,
+    )
 
 
 def list_members(shown: Sequence[PartStatus]) -> Members:
     yield "format_version", document.FORMAT_VERSION
-    yield "parts", (one.entry() for one in shown)
+    yield "parts", (part.entry() for part in shown)
 
 
 def list_lines(shown: Sequence[PartStatus], style: Style, *, every: bool) -> Iterator[str]:
@@ -155,14 +161,14 @@ def list_lines(shown: Sequence[PartStatus], style: Style, *, every: bool) -> Ite
     if not shown:
         yield "no source has handed in any part" if every else "no part is like that"
         return
-    rows = [_row(one) for one in shown]
+    rows = [_row(part) for part in shown]
     widths = [max(len(row[column]) for row in (_HEAD, *rows)) for column in range(len(_HEAD))]
     yield style(_columns(_HEAD, widths), "dim")
-    for one, row in zip(shown, rows, strict=True):
+    for part, row in zip(shown, rows, strict=True):
         padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        padded[2] = style(padded[2], LOOKS[one.state])
+        padded[2] = style(padded[2], LOOKS[part.state])
         yield "  ".join(padded).rstrip()
-        for reason in one.reasons:
+        for reason in part.reasons:
             yield style(f"    {reason}", "yellow")
 
 
@@ -171,14 +177,14 @@ def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def _row(one: PartStatus) -> tuple[str, ...]:
-    part = one.part
+def _row(part_status: PartStatus) -> tuple[str, ...]:
+    part = part_status.part
     if part is None:
-        return one.source, "-", one.state.value, "-", "-", "-", "-"
+        return part_status.source, "-", part_status.state.value, "-", "-", "-", "-"
     return (
-        one.source,
+        part_status.source,
         str(part.generation),
-        one.state.value,
+        part_status.state.value,
         str(len(part.resources)),
         str(len(part.directives)),
         str(len(part.action_plans)),
@@ -191,11 +197,11 @@ def describe_members(found: Sequence[PartStatus]) -> Members:
     yield "parts", map(_described, found)
 
 
-def _described(one: PartStatus) -> dict[str, Any]:
-    part = one.part
+def _described(part_status: PartStatus) -> dict[str, Any]:
+    part = part_status.part
     if part is None:
-        return one.entry()
-    return one.entry() | {
+        return part_status.entry()
+    return part_status.entry() | {
         "name": part.name,
         "observed": format_moment(part.observed),
         "digest": part.digest,
@@ -217,17 +223,17 @@ def _described(one: PartStatus) -> dict[str, Any]:
 
 
 def describe_lines(found: Sequence[PartStatus], style: Style) -> Iterator[str]:
-    for number, one in enumerate(found):
+    for number, part in enumerate(found):
         if number:
             yield ""
-        yield from _described_lines(one, style)
+        yield from _described_lines(part, style)
 
 
-def _described_lines(one: PartStatus, style: Style) -> Iterator[str]:
-    part = one.part
-    state = style(one.state.value, LOOKS[one.state])
-    yield f"{style(part.ref if part else one.source, 'bold')}: {state}"
-    for reason in one.reasons:
+def _described_lines(part_status: PartStatus, style: Style) -> Iterator[str]:
+    part = part_status.part
+    state = style(part_status.state.value, LOOKS[part_status.state])
+    yield f"{style(part.ref if part else part_status.source, 'bold')}: {state}"
+    for reason in part_status.reasons:
         yield f"  {style('reason'.ljust(10), 'dim')}  {reason}"
     if part is None:
         return
@@ -255,25 +261,27 @@ def diff_members(effective: Effective) -> Members:
         "added",
         (
             {
-                "resource": one.id,
+                "resource": resource.id,
                 "source": source,
                 "generation": int(generation) if generation else None,
             }
-            for one in effective.added
-            for source, _, generation in [one.part.partition("#")]
+            for resource in effective.added
+            for source, _, generation in [resource.part.partition("#")]
         ),
     )
     yield (
         "suppressed",
         (
             {
-                "resource": one.resource.id,
-                "place": one.resource.place,
-                "maskedBy": list(one.masked_by),
-                "maskedUntil": None if one.until is None else format_moment(one.until),
-                "reason": one.reason,
+                "resource": suppressed.resource.id,
+                "place": suppressed.resource.place,
+                "maskedBy": list(suppressed.masked_by),
+                "maskedUntil": None
+                if suppressed.until is None
+                else format_moment(suppressed.until),
+                "reason": suppressed.reason,
             }
-            for one in effective.suppressed
+            for suppressed in effective.suppressed
         ),
     )
     yield "findings", effective.findings
@@ -284,9 +292,10 @@ def diff_lines(effective: Effective, style: Style) -> Iterator[str]:
         source, _, generation = added.part.partition("#")
         said = f"+ {added.id} source={source}"
         yield style(f"{said} generation={generation}" if generation else said, "green")
-    for one in effective.suppressed:
-        until = "withdrawn" if one.until is None else format_moment(one.until)
-        said = f"- {one.resource.id} maskedBy={','.join(one.masked_by)} maskedUntil={until}"
-        yield style(f"{said} reason={one.reason}" if one.reason else said, "red")
+    for suppressed in effective.suppressed:
+        until = "withdrawn" if suppressed.until is None else format_moment(suppressed.until)
+        masks = ",".join(suppressed.masked_by)
+        said = f"- {suppressed.resource.id} maskedBy={masks} maskedUntil={until}"
+        yield style(f"{said} reason={suppressed.reason}" if suppressed.reason else said, "red")
     if not effective.added and not effective.suppressed:
         yield NO_CHANGES

@@ -31,7 +31,8 @@ def _resources(effective: Effective, declared: list[Any]) -> Iterator[Mapping[st
             yield _without_secrets(declared[resource.index], of_kind(resource.kind))
     for part in effective.active:
         yield from (
-            _without_secrets(one, of_kind(str(one["kind"]))) for one in effective.documents(part)
+            _without_secrets(document, of_kind(str(document["kind"])))
+            for document in effective.documents(part)
         )
 
 

@@ -33,16 +33,16 @@ class Story:
     @property
     def judged(self) -> str:
         """What became of its trial; empty where it was none."""
-        one = self.confirmation
-        if one is None:
+        confirmation = self.confirmation
+        if confirmation is None:
             return ""
         said = {
             OPEN: "waits to be confirmed",
             CONFIRMED: "confirmed",
             REVERTING: "being reverted",
             REVERTED: "reverted",
-        }[one.state]
-        return f"{said}: {one.reason}" if one.reason else said
+        }[confirmation.state]
+        return f"{said}: {confirmation.reason}" if confirmation.reason else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def told(
 
 def _one(ledger: Ledger, number: int) -> Told:
     files = ledger.generation_files(number)
-    story = next(one for one in read(ledger) if one.generation.number == number)
+    story = next(story for story in read(ledger) if story.generation.number == number)
     texts = {path: shown(path, content) for path, content in files.items()}
 
     def members() -> Members:
@@ -142,31 +142,32 @@ def _plain(path: str, content: bytes | None) -> list[str]:
 
 def read(ledger: Ledger) -> list[Story]:
     """The newest first."""
-    judged = {one.generation: one for one in ledger.confirmations()}
-    return [Story(one, judged.get(one.number)) for one in ledger.generations()]
+    judged = {confirmation.generation: confirmation for confirmation in ledger.confirmations()}
+    return [Story(generation, judged.get(generation.number)) for generation in ledger.generations()]
 
 
 def lines(stories: Iterable[Story], style: Style) -> Iterator[str]:
     for story in stories:
-        one = story.generation
-        when = datetime.fromtimestamp(one.created, UTC)
-        files = ", ".join(file.path for file in one.files) or "nothing declared: a cleanup"
+        generation = story.generation
+        when = datetime.fromtimestamp(generation.created, UTC)
+        files = ", ".join(file.path for file in generation.files) or "nothing declared: a cleanup"
         # A revert has the last word about a generation.
-        states = [one.state] if one.state != REVERTED or not story.judged else []
+        states = [generation.state] if generation.state != REVERTED or not story.judged else []
         became = ", ".join([*states, story.judged] if story.judged else states)
         said = f"{when:%Y-%m-%d %H:%M:%S} UTC, {files}"
-        yield f"{one.number:>4}  {became}  {style(said, 'dim')}"
+        yield f"{generation.number:>4}  {became}  {style(said, 'dim')}"
 
 
 def entry(story: Story) -> dict[str, Any]:
-    one, trial = story.generation, story.confirmation
+    generation, trial = story.generation, story.confirmation
     said: dict[str, Any] = {
-        "number": one.number,
-        "state": one.state,
-        "created": one.created,
-        "finished": one.finished,
+        "number": generation.number,
+        "state": generation.state,
+        "created": generation.created,
+        "finished": generation.finished,
         "files": [
-            {"path": file.path, "sha256": file.sha256, "size": file.size} for file in one.files
+            {"path": file.path, "sha256": file.sha256, "size": file.size}
+            for file in generation.files
         ],
     }
     if trial is not None:

@@ -36,8 +36,8 @@ def operations(
 
     def key(operation: Operation) -> Hashable:
         subject = operation.subject
-        one = differences.get(subject.key) if isinstance(subject, Artifact) else None
-        own = one is not None and (one.hunks or one.note)
+        difference = differences.get(subject.key) if isinstance(subject, Artifact) else None
+        own = difference is not None and (difference.hunks or difference.note)
         return _alike(operation), subject.key if own and isinstance(subject, Artifact) else None
 
     return _group(given, key if differences else _alike)

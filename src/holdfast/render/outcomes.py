@@ -28,10 +28,10 @@ class Outcome:
 
 def of(results: Sequence[Result]) -> Iterator[Outcome]:
     """Of the operations of one stage."""
-    for _, run in groupby(results, lambda one: (one.operation.verb, _error(one))):
+    for _, run in groupby(results, lambda result: (result.operation.verb, _error(result))):
         alike = list(run)
         few = len(alike) if len(alike) <= _EACH else _FIRST
-        yield from (_outcome([one]) for one in alike[:few])
+        yield from (_outcome([result]) for result in alike[:few])
         if alike[few:]:
             yield _outcome(alike[few:])
 
@@ -45,11 +45,11 @@ class Telling:
     _failed: set[Outcome] = field(default_factory=set)
 
     def lines(self, told: Iterable[Outcome]) -> Iterator[str]:
-        for one in told:
-            if one not in self._failed:
-                yield line(one, self.style)
-            if one.error:
-                self._failed.add(one)
+        for outcome in told:
+            if outcome not in self._failed:
+                yield line(outcome, self.style)
+            if outcome.error:
+                self._failed.add(outcome)
 
 
 def line(given: Outcome, style: Style) -> str:
@@ -73,8 +73,8 @@ def _outcome(results: Sequence[Result]) -> Outcome:
     return Outcome(
         first.operation.verb.value,
         _shown(first.operation),
-        sum(one.operation.count for one in results),
-        sum(one.done for one in results),
+        sum(result.operation.count for result in results),
+        sum(result.done for result in results),
         _error(first),
     )
 

@@ -41,7 +41,7 @@ def plan(
         yield ""
         for group in groups.operations(done, differences):
             yield from view.operations(group)
-        if any(one.left_out and not one.hunks for one in differences.values()):
+        if any(difference.left_out and not difference.hunks for difference in differences.values()):
             yield f"   {style(contents.HINT, 'dim')}"
         yield ""
     stopped = document.interruptions(given)
@@ -158,7 +158,9 @@ class _View:
         glyph = self.style(
             artifact_words.GLYPHS[verb].rjust(3), "bold", *artifact_words.LOOKS[verb]
         )
-        entries = [document.operation(given, one, self.differences) for one in group.shown]
+        entries = [
+            document.operation(given, artifact, self.differences) for artifact in group.shown
+        ]
         for entry in entries:
             # Of an update, the identity and what changes; of a create or delete, all of it.
             fields = entry["fields"] if not given.changes else None

@@ -19,14 +19,16 @@ def document(startup: Sequence[Resource], runs: Iterable[PluginRun]) -> dict[str
     for run in runs:
         last.setdefault(run.plugin, run)
     sources = {
-        one.spec.plugin_ref: one for one in startup if isinstance(one.spec, DynamicConfigSource)
+        resource.spec.plugin_ref: resource
+        for resource in startup
+        if isinstance(resource.spec, DynamicConfigSource)
     }
     return {
         "format_version": "1.0",
         "plugins": [
-            _entry(one, sources.get(one.name), last.get(one.name))
-            for one in startup
-            if isinstance(one.spec, Plugin)
+            _entry(resource, sources.get(resource.name), last.get(resource.name))
+            for resource in startup
+            if isinstance(resource.spec, Plugin)
         ],
     }
 
@@ -38,7 +40,7 @@ def _entry(plugin: Resource, source: Resource | None, run: PluginRun | None) -> 
         "place": plugin.place,
         "executable": plugin.spec.executable,
         "capabilities": list(plugin.spec.capabilities or ()),
-        "triggers": [_trigger(one) for one in (*(plugin.spec.triggers or ()), *bound)],
+        "triggers": [_trigger(trigger) for trigger in (*(plugin.spec.triggers or ()), *bound)],
         "ttl": format_duration(source.spec.ttl) if source is not None else None,
         "lastRun": run
         and {

@@ -33,12 +33,12 @@ def members(status: Status) -> Iterator[tuple[str, Any]]:
 def lines(status: Status, style: Style) -> Iterator[str]:
     yield f"{style(status.router, 'bold')}, {_history(status)}"
     yield ""
-    width = max((len(one.resource) for one in status.resources), default=0)
-    phases = max(8, *(len(one.phase.value) for one in status.resources), 0)
-    for one in status.resources:
-        phase = style(one.phase.value.ljust(phases), LOOKS[one.phase])
-        said = one.reason or counted(one.artifacts, "artifact") + " as declared"
-        yield f"  {phase}  {one.resource.ljust(width)}  {style(said, 'dim')}"
+    width = max((len(resource.resource) for resource in status.resources), default=0)
+    phases = max(8, *(len(resource.phase.value) for resource in status.resources), 0)
+    for resource in status.resources:
+        phase = style(resource.phase.value.ljust(phases), LOOKS[resource.phase])
+        said = resource.reason or counted(resource.artifacts, "artifact") + " as declared"
+        yield f"  {phase}  {resource.resource.ljust(width)}  {style(said, 'dim')}"
     if status.resources:
         yield ""
     leaving = status.summary["delete"]
@@ -77,18 +77,22 @@ def elapsed(seconds: int) -> str:
     return f"{seconds} s"
 
 
-def _entry(one: ResourceStatus) -> dict[str, Any]:
+def _entry(resource_status: ResourceStatus) -> dict[str, Any]:
     masked = {
-        "maskedBy": list(one.masked_by),
-        "maskedUntil": None if one.masked_until is None else format_moment(one.masked_until),
+        "maskedBy": list(resource_status.masked_by),
+        "maskedUntil": None
+        if resource_status.masked_until is None
+        else format_moment(resource_status.masked_until),
     }
     return {
-        "resource": one.resource,
-        "place": one.place,
-        "phase": one.phase.value,
-        "artifacts": one.artifacts,
-        "reason": one.reason,
-        **(masked if one.masked_by else {}),
-        **one.notes(),
-        **({"active": one.active.entry()} if one.active is not None else {}),
+        "resource": resource_status.resource,
+        "place": resource_status.place,
+        "phase": resource_status.phase.value,
+        "artifacts": resource_status.artifacts,
+        "reason": resource_status.reason,
+        **(masked if resource_status.masked_by else {}),
+        **resource_status.notes(),
+        **(
+            {"active": resource_status.active.entry()} if resource_status.active is not None else {}
+        ),
     }

@@ -33,9 +33,9 @@ def compile_others(
     site = site_of(router.resources, facts, root)
 
     def wait(resources: Iterable[Resource], error: Exception) -> Iterator[Declared]:
-        for one in resources:
+        for resource in resources:
             reason = told(error)
-            yield one, Waiting(one.id, one.place, reason, required=True, fault=True)
+            yield resource, Waiting(resource.id, resource.place, reason, required=True, fault=True)
 
     def asked() -> Iterator[Declared]:
         for resource in router.resources:
@@ -47,7 +47,9 @@ def compile_others(
             try:
                 yield from list(combiner(site))
             except Exception as error:  # as above
-                yield from wait((one for kind in kinds for one in site.by_kind[kind]), error)
+                yield from wait(
+                    (resource for kind in kinds for resource in site.by_kind[kind]), error
+                )
 
     return _sorted(asked())
 

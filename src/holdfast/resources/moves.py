@@ -19,7 +19,7 @@ _Moves = Iterator[Moved]
 def link_names(resources: Iterable[Resource]) -> frozenset[str]:
     """The kernel names of all links that are declared to be there."""
     links = registry.having(resources, lambda kind: kind.link)
-    return frozenset(ifname_of(one) for one in links if _stays(one))
+    return frozenset(ifname_of(link) for link in links if _stays(link))
 
 
 def moved(before: Iterable[Resource], after: Iterable[Resource]) -> Iterator[Moved]:
@@ -41,8 +41,8 @@ def _between(owner: str, was: Set[str], links: Set[str]) -> Iterator[Moved]:
 
 def _under_other_names(was: _Resources, former: _Links, now: _Resources, present: _Links) -> _Moves:
     """A resource that is gone, and a new one that says the same but for the names it refers to."""
-    old = _by_content(was, former.keys() - {one.id for one in now})
-    new = _by_content(now, present.keys() - {one.id for one in was})
+    old = _by_content(was, former.keys() - {resource.id for resource in now})
+    new = _by_content(now, present.keys() - {resource.id for resource in was})
     for content, owners in new.items():
         left = {link for gone in old.get(content, ()) for link in former[gone]}
         taken = {link for owner in owners for link in present[owner]}
@@ -68,11 +68,11 @@ def _by_content(resources: _Resources, owners: Set[str]) -> Mapping[object, list
     """Those of whom it can be told what they are by what they say, as an address or a destination;
     not a zone, which says nothing but names."""
     found: dict[object, list[str]] = defaultdict(list)
-    for one in resources:
-        if one.id in owners and any(
-            entry.required and not entry.shape.refers for entry in one.spec.entries
+    for resource in resources:
+        if resource.id in owners and any(
+            entry.required and not entry.shape.refers for entry in resource.spec.entries
         ):
-            found[one.kind, _content(one.spec)].append(one.id)
+            found[resource.kind, _content(resource.spec)].append(resource.id)
     return found
 
 
@@ -96,10 +96,10 @@ def _links(resources: Iterable[Resource]) -> _Links:
     for link in registry.having(known, lambda kind: kind.link):
         ifnames.setdefault(link.name, ifname_of(link))
     found: dict[str, set[str]] = defaultdict(set)
-    for one in filter(_stays, known):
-        for _, asked, name in references(one.spec):
+    for resource in filter(_stays, known):
+        for _, asked, name in references(resource.spec):
             if name in ifnames and asked in (LINK, DEVICE):
-                found[one.id].add(ifnames[name])
+                found[resource.id].add(ifnames[name])
     return found
 
 

@@ -83,8 +83,8 @@ def names() -> tuple[str, ...]:
 def having(among: Iterable[Resource], asked: Asked) -> list[Resource]:
     """The resources of the kinds that have a property."""
     known = list(among)
-    wanted = {name for name in {one.kind for one in known} if asked(kind(name))}
-    return [one for one in known if one.kind in wanted]
+    wanted = {name for name in {resource.kind for resource in known} if asked(kind(name))}
+    return [resource for resource in known if resource.kind in wanted]
 
 
 def referred_as(name: str) -> tuple[str, ...]:

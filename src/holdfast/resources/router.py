@@ -74,7 +74,11 @@ def load_router(
     where the command is run. on_host: this is the machine it is for, where its secrets have to be.
     """
     known = again.resources if again is not None else ()
-    before = {one.id: one.content for one in known if one.content is not None and not one.part}
+    before = {
+        resource.id: resource.content
+        for resource in known
+        if resource.content is not None and not resource.part
+    }
     document = parse(read_source(path, stored, handed=handed))
     around = Path.cwd() if handed and is_handed(path) else path.parent
     return _Loading(document, Folder(around, root, before, stored, on_host)).run()

@@ -38,31 +38,38 @@ class Conditions:
     # Of peers: since when a session is established, and what it has told.
     sessions: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, one: ResourceStatus) -> ResourceStatus:
+    def of(self, resource_status: ResourceStatus) -> ResourceStatus:
         """A phase that the plan gave it stays. A check whose verdict is bad is Pending by that."""
-        fallen = "" if one.well else self.services.get(one.resource, "")
+        fallen = "" if resource_status.well else self.services.get(resource_status.resource, "")
         if fallen:
-            one = replace(one, reason=f"{one.reason}; {fallen}" if one.reason else fallen)
-        active = self.active.get(one.resource)
+            resource_status = replace(
+                resource_status,
+                reason=f"{resource_status.reason}; {fallen}" if resource_status.reason else fallen,
+            )
+        active = self.active.get(resource_status.resource)
         if active is not None:
-            reason = f"{one.reason}; {active}" if one.reason else str(active)
-            return replace(one, reason=reason, active=active)
-        if one.phase is not Phase.HEALTHY:
-            return one
-        if one.resource in self.failing:
-            return replace(one, phase=Phase.DEGRADED, reason=self.failing[one.resource])
-        if one.resource in self.sessions:
-            return replace(one, reason=self.sessions[one.resource])
-        if one.resource not in self.verdicts:
-            return one
-        verdict = self.verdicts[one.resource]
+            reason = (
+                f"{resource_status.reason}; {active}" if resource_status.reason else str(active)
+            )
+            return replace(resource_status, reason=reason, active=active)
+        if resource_status.phase is not Phase.HEALTHY:
+            return resource_status
+        if resource_status.resource in self.failing:
+            return replace(
+                resource_status, phase=Phase.DEGRADED, reason=self.failing[resource_status.resource]
+            )
+        if resource_status.resource in self.sessions:
+            return replace(resource_status, reason=self.sessions[resource_status.resource])
+        if resource_status.resource not in self.verdicts:
+            return resource_status
+        verdict = self.verdicts[resource_status.resource]
         if verdict is None:
-            return replace(one, phase=Phase.UNKNOWN, reason=NO_VERDICT)
-        return replace(one, reason=verdict.reason)
+            return replace(resource_status, phase=Phase.UNKNOWN, reason=NO_VERDICT)
+        return replace(resource_status, reason=verdict.reason)
 
     def told(self, status: Status) -> Status:
         """A target that was not asked yet is no fault: the router is as declared all the same."""
-        resources = [self.of(one) for one in status.resources]
+        resources = [self.of(resource) for resource in status.resources]
         return replace(status, resources=resources, healthy=status.healthy and not self.failing)
 
 
@@ -72,7 +79,7 @@ def conditions(paths: Paths, resources: Sequence[Resource], facts: Facts, plan: 
         failing = _failing(ledger, resources) | _failing_sinks(paths, ledger, resources)
     failing |= barred(resources, facts)
     probed = registry.having(resources, lambda kind: kind.has_verdict)
-    checks = {one.id: facts.verdicts.get(one.name) for one in probed}
+    checks = {resource.id: facts.verdicts.get(resource.name) for resource in probed}
     peers = sessions.sessions(paths, plan)
     failing |= peers.down
     return Conditions(checks, failing, active, _fallen(paths, plan), peers.up)
@@ -124,7 +131,8 @@ def _failing_sinks(paths: Paths, ledger: Ledger, resources: Sequence[Resource]) 
 
 def _failing(ledger: Ledger, resources: Sequence[Resource]) -> dict[str, str]:
     plugins = {
-        one.name: one for one in registry.having(resources, lambda kind: kind.proposes_parts)
+        resource.name: resource
+        for resource in registry.having(resources, lambda kind: kind.proposes_parts)
     }
     if not plugins:
         return {}
@@ -136,8 +144,8 @@ def _failing(ledger: Ledger, resources: Sequence[Resource]) -> dict[str, str]:
             where = "" if path in run.reason else f" ({path})"
             found[plugin_source(run.plugin)] = f"its last run failed{where}: {run.reason}"
         seen.add(run.plugin)
-    for one in registry.having(resources, lambda kind: kind.admits_parts):
-        plugin = one.spec.contributor
+    for resource in registry.having(resources, lambda kind: kind.admits_parts):
+        plugin = resource.spec.contributor
         if plugin in found:
-            found[one.id] = f"{plugin}: {found[plugin]}"
+            found[resource.id] = f"{plugin}: {found[plugin]}"
     return found

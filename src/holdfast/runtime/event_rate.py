@@ -49,8 +49,10 @@ def kept_of_parts(
     declares is no source's."""
     if not events:
         return []
-    sources = {one.id: one.part.partition("#")[0] for one in resources if one.part}
-    return kept(ledger, ((_declared_by(sources, one), one) for one in events), time.time())
+    sources = {
+        resource.id: resource.part.partition("#")[0] for resource in resources if resource.part
+    }
+    return kept(ledger, ((_declared_by(sources, event), event) for event in events), time.time())
 
 
 def left_out(ledger: Ledger) -> Mapping[str, int]:

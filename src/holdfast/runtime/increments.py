@@ -65,7 +65,7 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        return any(one.state is State.REFUSED for one in self.outcomes)
+        return any(outcome.state is State.REFUSED for outcome in self.outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,16 @@ class Register:
             return
         for number in amendment.withdrawn:
             del self.numbers[id_of(self.documents.pop(number))]
-        for one in amendment.put:
-            self.documents[one.number] = one.document
-            self.numbers[id_of(one.document)] = one.number
+        for declared in amendment.put:
+            self.documents[declared.number] = declared.document
+            self.numbers[id_of(declared.document)] = declared.number
         self.part = self.amended(amendment, self.documents)
 
     def after(self, amendment: Amendment) -> Part:
         documents = dict(self.documents)
         for number in amendment.withdrawn:
             del documents[number]
-        documents.update((one.number, one.document) for one in amendment.put)
+        documents.update((declared.number, declared.document) for declared in amendment.put)
         return self.amended(amendment, documents)
 
     def amended(self, amendment: Amendment, documents: Mapping[int, Raw]) -> Part:
@@ -151,7 +151,7 @@ class _Prepared:
 
     @property
     def refused(self) -> bool:
-        return any(one.state is State.REFUSED for one in self.outcomes.values())
+        return any(outcome.state is State.REFUSED for outcome in self.outcomes.values())
 
 
 @dataclass(slots=True)
@@ -200,7 +200,9 @@ class Batches:
     def _policy(self, source: str) -> Resource | None:
         found = self.startup.resources if self.startup is not None else ()
         admitting = registry.having(found, lambda kind: kind.admits_parts)
-        return next((one for one in admitting if one.spec.contributor == source), None)
+        return next(
+            (resource for resource in admitting if resource.spec.contributor == source), None
+        )
 
     def _register(self, source: str) -> Register:
         try:
@@ -213,9 +215,9 @@ class Batches:
                 " as Owner/ci"
             )
         known = self.registers.get(source)
-        whole = [one for one in self.merged.stored.parts if one.source == source]
-        generation = max((one.generation for one in whole), default=0)
-        part = next((one for one in whole if not one.by_increments), None)
+        whole = [part for part in self.merged.stored.parts if part.source == source]
+        generation = max((part.generation for part in whole), default=0)
+        part = next((part for part in whole if not part.by_increments), None)
         if (
             part is not None
             and not part.expired(self.now)
@@ -226,7 +228,7 @@ class Batches:
                 f" (`holdfast dynamic withdraw {source}`) before it declares by increments"
             )
         if known is None:
-            live = sum(1 for one in self.registers.values() if one.documents)
+            live = sum(1 for register in self.registers.values() if register.documents)
             if live >= MOST_SOURCES:
                 raise Refused(f"{MOST_SOURCES} sources contribute already: withdraw one of them")
             about = Declaring(source, generation, self.now)
@@ -272,7 +274,7 @@ class Batches:
         """Why what is put would not be in force, or would keep others out."""
         before = self.merged.effective
         known = {(one.source, one.id) for one in before.refused}
-        put = {one.id for one in prepared.given}
+        put = {resource.id for resource in prepared.given}
         mine = {one.id: one.reasons for one in effective.refused if one.source == source}
         for name in put & mine.keys():
             yield name, mine[name]
@@ -322,7 +324,7 @@ class Batches:
                 withdrawn[number] = None
                 outcomes[name] = Outcome(name, State.WITHDRAWN)
         if batch.complete:
-            kept = {*asserted, *(one.number for one in put)}
+            kept = {*asserted, *(declared.number for declared in put)}
             for number in self._swept(batch, register):
                 if number not in kept and number not in withdrawn:
                     withdrawn[number] = None
@@ -330,12 +332,12 @@ class Batches:
                     outcomes.setdefault(name, Outcome(name, State.WITHDRAWN))
         if len(register.documents) + last - self.last > MOST_RESOURCES:
             raise Refused(f"{batch.source} would declare more than {MOST_RESOURCES} resources")
-        if any(one.state is State.REFUSED for one in outcomes.values()) and not batch.each:
+        if any(outcome.state is State.REFUSED for outcome in outcomes.values()) and not batch.each:
             _refuse_together(outcomes)
         amendment = None
         if put or withdrawn:
             generation = register.about.generation + 1
-            ordered = tuple(sorted(put, key=lambda one: one.number))
+            ordered = tuple(sorted(put, key=lambda declared: declared.number))
             amendment = Amendment(batch.source, generation, self.now, ordered, tuple(withdrawn))
         return _Prepared(outcomes, amendment, tuple(given), tuple(asserted))
 
@@ -363,7 +365,7 @@ class Batches:
         about = Declaring(batch.source, generation, self.now, syncing)
         self._writes.append(Write(about, amendment, batch.begin, prepared.asserted))
         if amendment is not None:
-            self.last = max((self.last, *(one.number for one in amendment.put)))
+            self.last = max((self.last, *(declared.number for declared in amendment.put)))
         register.take(about, amendment)
         register.part = replace(register.part, observed=self.now)
         stored = self.merged.stored.with_part(register.part)
@@ -377,8 +379,8 @@ class Batches:
 
 
 def _refuse_together(outcomes: dict[str, Outcome]) -> None:
-    for name, one in outcomes.items():
-        if one.state is not State.REFUSED:
+    for name, outcome in outcomes.items():
+        if outcome.state is not State.REFUSED:
             outcomes[name] = Outcome(name, State.REFUSED, (_TOGETHER,))
 
 
@@ -401,7 +403,8 @@ def _read(
     part = Part(source, 1, 0.0, None, (raw,), numbers=(number,))
     read = contribution.read(part, 0)
     reasons = tuple(
-        f"{one.path}: {one.message}" if one.path else one.message for one in read.problems
+        f"{problem.path}: {problem.message}" if problem.path else problem.message
+        for problem in read.problems
     )
     return name, reasons, read.resources[0] if read.resources else None
 

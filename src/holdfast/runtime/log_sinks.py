@@ -32,28 +32,32 @@ def deliver(paths: Paths, router: Router, command: str, events: Sequence[Event])
 
 def failing(paths: Paths, ledger: Ledger, resources: Iterable[Resource]) -> dict[str, str]:
     """By resource, why its program gets no events. Whether it may be run is looked at now."""
-    sinks = [one for one in resources if _has_program(one)]
+    sinks = [resource for resource in resources if _has_program(resource)]
     if not sinks:
         return {}
     known = _known(ledger)
     found: dict[str, str] = {}
-    for one in sinks:
-        path = one.spec.plugin.path
+    for resource in sinks:
+        path = resource.spec.plugin.path
         why = confined_program.objection(paths.under(path))
         if why:
-            found[one.id] = f"its program is not run: {why}"
-        elif one.id in known and known[one.id][0] == path:
-            found[one.id] = f"its program failed at the last event: {known[one.id][1]}"
+            found[resource.id] = f"its program is not run: {why}"
+        elif resource.id in known and known[resource.id][0] == path:
+            found[resource.id] = f"its program failed at the last event: {known[resource.id][1]}"
     return found
 
 
-def _has_program(one: Resource) -> bool:
-    kind = registry.kind(one.kind)
-    return kind.receives_events and one.spec.enabled and one.spec.plugin is not None
+def _has_program(resource: Resource) -> bool:
+    kind = registry.kind(resource.kind)
+    return kind.receives_events and resource.spec.enabled and resource.spec.plugin is not None
 
 
 def _remember(paths: Paths, router: Router, outcomes: dict[str, str]) -> None:
-    places = {one.id: one.spec.plugin.path for one in router.resources if _has_program(one)}
+    places = {
+        resource.id: resource.spec.plugin.path
+        for resource in router.resources
+        if _has_program(resource)
+    }
     with Ledger.read(paths) as ledger:
         before = _known(ledger)
     now = {name: said for name, said in before.items() if name in places}

@@ -52,13 +52,16 @@ def _state(effective: Effective) -> dict[str, Any]:
             part.source: "increments" if part.by_increments else part.digest
             for part in effective.active
         },
-        "rejected": {one.part.source: unnumbered(one.reasons[0]) for one in effective.rejected},
+        "rejected": {
+            rejected.part.source: unnumbered(rejected.reasons[0]) for rejected in effective.rejected
+        },
         "ignored": {
-            f"{one.part.source} {one.directive.target}": one.reason for one in effective.ignored
+            f"{ignored.part.source} {ignored.directive.target}": ignored.reason
+            for ignored in effective.ignored
         },
         "masked": {
-            one.resource.id: [ref.partition("#")[0] for ref in one.masked_by]
-            for one in effective.suppressed
+            suppressed.resource.id: [ref.partition("#")[0] for ref in suppressed.masked_by]
+            for suppressed in effective.suppressed
         },
     }
 
@@ -93,12 +96,17 @@ def _events(
             said = f"{ignored.directive.op} of {ignored.directive.target}: {ignored.reason}"
             source = ignored.part.source
             yield source, Event(event_kinds.MASK_IGNORED, source, said)
-    for one in effective.suppressed:
-        if fresh("masked", one.resource.id):
-            sources = now["masked"][one.resource.id]
-            said = f"masked by {', '.join(sources)}" + (f": {one.reason}" if one.reason else "")
-            place: dict[str, JSON] = {"place": one.resource.place}
-            yield sources[0], Event(event_kinds.MASK_APPLIED, one.resource.id, said, data=place)
+    for suppressed in effective.suppressed:
+        if fresh("masked", suppressed.resource.id):
+            sources = now["masked"][suppressed.resource.id]
+            said = f"masked by {', '.join(sources)}" + (
+                f": {suppressed.reason}" if suppressed.reason else ""
+            )
+            place: dict[str, JSON] = {"place": suppressed.resource.place}
+            yield (
+                sources[0],
+                Event(event_kinds.MASK_APPLIED, suppressed.resource.id, said, data=place),
+            )
     for name in sorted(told["masked"].keys() - now["masked"].keys()):
         yield (
             told["masked"][name][0],

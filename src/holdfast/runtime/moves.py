@@ -27,4 +27,4 @@ def to_absent_links(paths: Paths, ledger: Ledger, router: Router) -> tuple[Moved
     except Refused:
         return ()
     found = moves.moved(former.resources, router.resources)
-    return tuple(one for one in found if one.link in absent)
+    return tuple(moved for moved in found if moved.link in absent)

@@ -17,9 +17,9 @@ _ARTIFACTS = frozenset(name for name, kind in KINDS.items() if kind.needs_progra
 
 def lacking(paths: Paths, loaded: Loaded) -> tuple[Problem, ...]:
     if not registry.having(loaded.router.resources, lambda kind: kind.program) and not any(
-        one.artifact.key.kind in _ARTIFACTS
-        for one in loaded.desired.intents
-        if not isinstance(one, BulkIntent)
+        intent.artifact.key.kind in _ARTIFACTS
+        for intent in loaded.desired.intents
+        if not isinstance(intent, BulkIntent)
     ):
         return ()
     from holdfast.host import programs
@@ -42,5 +42,5 @@ def check(paths: Paths, loaded: Loaded, warn: Callable[[str], None]) -> None:
         known = ledger.began_with(loaded.router.files)
     if not known:
         raise ConfigError(missing)
-    for one in missing:
-        warn(str(one))
+    for problem in missing:
+        warn(str(problem))

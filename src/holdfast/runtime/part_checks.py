@@ -70,8 +70,8 @@ def _contents(part: Part) -> Iterator[tuple[str, str]]:
         if secret:
             yield secret, "a part cannot hold a secret: the ledger would keep it"
             return
-    for number, one in enumerate(part.directives):
-        for name, text in (*one.target._asdict().items(), ("reason", one.reason)):
+    for number, directive in enumerate(part.directives):
+        for name, text in (*directive.target._asdict().items(), ("reason", directive.reason)):
             if characters.trouble(text) or len(text) > _MOST_TEXT:
                 yield f"directives[{number}]", f"{name} is too long, or cannot be printed"
                 return

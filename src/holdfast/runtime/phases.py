@@ -131,7 +131,7 @@ def phases(
             for owner in candidate.owners:
                 reason = f"{candidate.desired.key} is there, and not ours ({candidate.holder})"
                 tallies[owner].note(Phase.FOREIGN, reason)
-    found = [(one.index, _status(one, tallies[one.id])) for one in resources]
+    found = [(resource.index, _status(resource, tallies[resource.id])) for resource in resources]
     found += [(one.resource.index, _masked(one)) for one in suppressed]
     return [status for _, status in sorted(found, key=lambda entry: entry[0])]
 
@@ -159,17 +159,17 @@ def _status(resource: Resource, tally: _Tally) -> ResourceStatus:
     )
 
 
-def _masked(one: Suppressed) -> ResourceStatus:
-    by = f"masked by {', '.join(one.masked_by)}"
-    by += f" until {format_moment(one.until)}" if one.until is not None else ""
+def _masked(suppressed: Suppressed) -> ResourceStatus:
+    by = f"masked by {', '.join(suppressed.masked_by)}"
+    by += f" until {format_moment(suppressed.until)}" if suppressed.until is not None else ""
     return ResourceStatus(
-        one.resource.id,
-        one.resource.place,
+        suppressed.resource.id,
+        suppressed.resource.place,
         Phase.SUPPRESSED,
         0,
-        f"{by}: {one.reason}" if one.reason else by,
-        one.masked_by,
-        one.until,
-        redact_notes(one.resource.labels),
-        redact_notes(one.resource.annotations),
+        f"{by}: {suppressed.reason}" if suppressed.reason else by,
+        suppressed.masked_by,
+        suppressed.until,
+        redact_notes(suppressed.resource.labels),
+        redact_notes(suppressed.resource.annotations),
     )

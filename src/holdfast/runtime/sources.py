@@ -67,11 +67,11 @@ def stored(ledger: Ledger, *, every: bool = False) -> Stored:
         return Stored(tuple(ledger.parts()), accepted)
     newest = ledger.parts(newest=True)
     others = (
-        ledger.part(one.source, accepted[one.source])
-        for one in newest
-        if not one.by_increments and accepted.get(one.source, one.generation) != one.generation
+        ledger.part(part.source, accepted[part.source])
+        for part in newest
+        if not part.by_increments and accepted.get(part.source, part.generation) != part.generation
     )
-    return Stored((*newest, *(one for one in others if one is not None)), accepted)
+    return Stored((*newest, *(other for other in others if other is not None)), accepted)
 
 
 def last(ledger: Ledger, source: str) -> int:
@@ -131,7 +131,7 @@ def put(ledger: Ledger, part: Part, now: float | None = None) -> int:
         _note_accepted(ledger, accepted | {part.source: part.generation})
     _note_called(ledger, part.source, part.called)
     refuse(ledger, part.source, "")
-    return sum(len(one.resources) for one in replaced)
+    return sum(len(part.resources) for part in replaced)
 
 
 def called(ledger: Ledger) -> dict[str, str]:
@@ -175,7 +175,7 @@ def withdraw(ledger: Ledger, source: str, now: float | None = None) -> str:
     was, or the source where none was in force. source: or a part of it that is in force."""
     moment = time.time() if now is None else now
     source = _source_of(ledger, source, moment)
-    current = [one for one in in_force(ledger, moment) if one.source == source]
+    current = [part for part in in_force(ledger, moment) if part.source == source]
     if not current and source not in refusals(ledger):
         known = sorted({part.source for part in in_force(ledger, moment)})
         more = f"in force are parts of {', '.join(known)}" if known else "no part is in force"
@@ -190,9 +190,9 @@ def _source_of(ledger: Ledger, wanted: str, now: float) -> str:
     """wanted: a source, or what it or its part in force is called, as `describe` takes them."""
     names = called(ledger)
     found = sorted(
-        one.source
-        for one in in_force(ledger, now)
-        if wanted in (one.ref, one.name, one.source.partition("/")[2], names.get(one.source))
+        part.source
+        for part in in_force(ledger, now)
+        if wanted in (part.ref, part.name, part.source.partition("/")[2], names.get(part.source))
     )
     if len(found) > 1:
         raise HoldfastError(f"{wanted} is what parts of {', '.join(found)} are called; name one")
@@ -313,10 +313,13 @@ def _recurring(effective: Effective) -> Iterator[str]:
     """Plugins that run without being asked. Others may never run again; their parts are over."""
     resources = effective.startup.resources
     proposing = registry.having(resources, lambda kind: kind.proposes_parts)
-    plugins = {one.name: one.spec for one in proposing}
-    for one in registry.having(resources, lambda kind: kind.admits_parts):
-        if one.spec.plugin_ref is None:
+    plugins = {resource.name: resource.spec for resource in proposing}
+    for resource in registry.having(resources, lambda kind: kind.admits_parts):
+        if resource.spec.plugin_ref is None:
             continue  # it hands parts in by itself
-        triggers = (*(plugins[one.spec.plugin_ref].triggers or ()), *(one.spec.triggers or ()))
+        triggers = (
+            *(plugins[resource.spec.plugin_ref].triggers or ()),
+            *(resource.spec.triggers or ()),
+        )
         if any(trigger.type == "interval" for trigger in triggers):
-            yield str(one.spec.contributor)
+            yield str(resource.spec.contributor)

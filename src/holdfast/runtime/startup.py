@@ -257,9 +257,9 @@ class Startup:
         """Of this file, the newest first; before those whose pass failed, those whose did not."""
         name = str(self.file)
         ours = [
-            one
-            for one in ledger.generations()
-            if one.state != REVERTED and any(file.path == name for file in one.files)
+            generation
+            for generation in ledger.generations()
+            if generation.state != REVERTED and any(file.path == name for file in generation.files)
         ]
-        yield from (one for one in ours if one.state in CARRIED_OUT)
-        yield from (one for one in ours if one.state not in CARRIED_OUT)
+        yield from (our for our in ours if our.state in CARRIED_OUT)
+        yield from (our for our in ours if our.state not in CARRIED_OUT)

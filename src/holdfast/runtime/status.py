@@ -55,7 +55,7 @@ class Status:
 
 def status(router: str, resources: Sequence[ResourceStatus], plan: Plan, past: Past) -> Status:
     """Healthy: every resource is, and nothing of ours is left that nobody declares."""
-    well = all(one.well for one in resources)
+    well = all(resource.well for resource in resources)
     healthy = well and not plan.changes and not plan.unknown
     return Status(router, healthy, resources, document.summary(plan), past)
 

@@ -149,21 +149,21 @@ def problems(database: Database) -> Iterator[str]:
         yield f"action {key}: undoes {undoes}, which is not there"
 
 
-def _encode(one: Action) -> Row:
+def _encode(action: Action) -> Row:
     return (
-        one.key,
-        one.source,
-        one.generation,
-        one.state,
-        one.epoch,
-        one.created,
-        one.changed,
-        one.deadline,
-        one.approved_by,
-        one.reason,
-        one.undoes,
-        values.dump(one.plan),
-        values.dump(one.result),
+        action.key,
+        action.source,
+        action.generation,
+        action.state,
+        action.epoch,
+        action.created,
+        action.changed,
+        action.deadline,
+        action.approved_by,
+        action.reason,
+        action.undoes,
+        values.dump(action.plan),
+        values.dump(action.result),
     )
 
 

@@ -71,7 +71,7 @@ def begin(database: Database, waiting: Confirmation) -> None:
 
 def waiting(database: Database) -> Confirmation | None:
     """The one that is not decided yet; there is never more than one."""
-    return next((one for one in read(database) if one.waits), None)
+    return next((confirmation for confirmation in read(database) if confirmation.waits), None)
 
 
 def read(database: Database) -> list[Confirmation]:
@@ -110,11 +110,16 @@ def finish_revert(
 
 def take_decisions(database: Database, other: Database) -> None:
     """Within a transaction: what waits here and was decided there is decided."""
-    there = {(one.generation, one.started): one for one in read(other)}
-    for one in read(database):
-        decided = there.get((one.generation, one.started))
-        if one.waits and decided is not None:
-            database.execute("DELETE FROM confirmations WHERE generation=?", (one.generation,))
+    there = {
+        (confirmation.generation, confirmation.started): confirmation
+        for confirmation in read(other)
+    }
+    for confirmation in read(database):
+        decided = there.get((confirmation.generation, confirmation.started))
+        if confirmation.waits and decided is not None:
+            database.execute(
+                "DELETE FROM confirmations WHERE generation=?", (confirmation.generation,)
+            )
             database.execute(_PUT, _encode(decided))
 
 
@@ -146,21 +151,21 @@ def _table() -> Table[Confirmation]:
     )
 
 
-def _encode(one: Confirmation) -> Row:
+def _encode(confirmation: Confirmation) -> Row:
     return (
-        one.generation,
-        one.state,
-        one.started,
-        one.deadline,
-        one.boot,
-        one.monotonic_deadline,
-        one.before,
-        one.file,
-        one.installs,
-        one.digest,
-        one.reverse,
-        values.dump(one.probes),
-        one.reason,
+        confirmation.generation,
+        confirmation.state,
+        confirmation.started,
+        confirmation.deadline,
+        confirmation.boot,
+        confirmation.monotonic_deadline,
+        confirmation.before,
+        confirmation.file,
+        confirmation.installs,
+        confirmation.digest,
+        confirmation.reverse,
+        values.dump(confirmation.probes),
+        confirmation.reason,
     )
 
 

@@ -92,7 +92,10 @@ def restore(database: Database, about: Iterable[Declaring], parts: Iterable[Part
     database.execute("DELETE FROM declaring")
     database.execute_many(
         "INSERT INTO declaring VALUES (?,?,?,?)",
-        [(one.source, one.generation, one.observed, int(one.syncing)) for one in about],
+        [
+            (declaring.source, declaring.generation, declaring.observed, int(declaring.syncing))
+            for declaring in about
+        ],
     )
     for part in parts:
         found = zip(part.numbers or (), part.resources, strict=True)
@@ -138,26 +141,28 @@ def index(database: Database) -> tuple[tuple[str, int, float | None], ...]:
     )
     live = {source for (source,) in found}
     return tuple(
-        (one.source, one.generation, one.observed) for one in about(database) if one.source in live
+        (declaring.source, declaring.generation, declaring.observed)
+        for declaring in about(database)
+        if declaring.source in live
     )
 
 
 def read(database: Database) -> list[Part]:
     """Of each source that declares something by increments."""
     entries: dict[str, list[Declared]] = {}
-    for one in _table().read(database, "ORDER BY number"):
-        entries.setdefault(one.source, []).append(one.declared)
+    for entry in _table().read(database, "ORDER BY number"):
+        entries.setdefault(entry.source, []).append(entry.declared)
     return [
         Part(
-            one.source,
-            one.generation,
-            one.observed,
+            declaring.source,
+            declaring.generation,
+            declaring.observed,
             None,
-            tuple(each.document for each in entries[one.source]),
-            numbers=tuple(each.number for each in entries[one.source]),
+            tuple(each.document for each in entries[declaring.source]),
+            numbers=tuple(each.number for each in entries[declaring.source]),
         )
-        for one in about(database)
-        if one.source in entries
+        for declaring in about(database)
+        if declaring.source in entries
     ]
 
 

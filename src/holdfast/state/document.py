@@ -329,7 +329,9 @@ def _inconsistencies(document: Document) -> Iterable[str]:
     for sha256, content in document.contents.items():
         if hashlib.sha256(content).hexdigest() != sha256:
             yield f"contents.{sha256}: not the digest of this content"
-    yield from _not_rising("generations", "number", [one.number for one in document.generations])
+    yield from _not_rising(
+        "generations", "number", [generation.number for generation in document.generations]
+    )
     for at, generation in enumerate(document.generations):
         for index, file in enumerate(generation.files):
             if file.sha256 not in document.contents:
@@ -349,9 +351,9 @@ def _inconsistencies(document: Document) -> Iterable[str]:
 
 
 def _wrongly_declared(document: Document) -> Iterable[str]:
-    for at in _repeated(one.source for one in document.declaring):
+    for at in _repeated(declaring.source for declaring in document.declaring):
         yield f"declaring[{at}]: {document.declaring[at].source} is there twice"
-    known = {one.source for one in document.declaring}
+    known = {declaring.source for declaring in document.declaring}
     numbers: list[int] = []
     for at, part in enumerate(document.declared):
         if part.source not in known:
@@ -366,7 +368,7 @@ def _wrongly_declared(document: Document) -> Iterable[str]:
             except (KeyError, TypeError):
                 yield f"declared[{at}].resources[{index}]: has no kind or no name"
                 return
-        for index in _repeated(id_of(one) for one in part.resources):
+        for index in _repeated(id_of(resource) for resource in part.resources):
             yield f"declared[{at}].resources[{index}]: is there twice"
     if len(set(numbers)) != len(numbers):
         yield "declared: two resources have one number"

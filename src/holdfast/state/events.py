@@ -50,8 +50,15 @@ def append_rows(database: Database, events: Iterable[Event | StoredEvent], now: 
     database.execute_many(
         "INSERT INTO events (time, kind, subject, message, generation, data) VALUES (?,?,?,?,?,?)",
         [
-            (now, one.kind, one.subject, one.message, one.generation, values.dump(one.data))
-            for one in events
+            (
+                now,
+                event.kind,
+                event.subject,
+                event.message,
+                event.generation,
+                values.dump(event.data),
+            )
+            for event in events
         ],
     )
     oldest = last(database) - defaults.KEEP_EVENTS

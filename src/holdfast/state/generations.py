@@ -126,10 +126,12 @@ def read(database: Database, limit: int) -> list[Generation]:
     found = _TABLE.read(database, "ORDER BY number DESC LIMIT ?", (limit or -1,))
     return [
         replace(
-            one,
-            files=tuple(_FILES.read(database, "WHERE generation=? ORDER BY path", (one.number,))),
+            generation,
+            files=tuple(
+                _FILES.read(database, "WHERE generation=? ORDER BY path", (generation.number,))
+            ),
         )
-        for one in found
+        for generation in found
     ]
 
 

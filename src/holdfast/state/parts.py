@@ -50,7 +50,12 @@ def put_rows(database: Database, parts: Iterable[Part]) -> None:
                 part.expires,
                 part.digest,
                 values.dump(list(part.resources)),
-                values.dump([[one.op, *one.target, one.reason] for one in part.directives]),
+                values.dump(
+                    [
+                        [directive.op, *directive.target, directive.reason]
+                        for directive in part.directives
+                    ]
+                ),
                 values.dump(list(part.action_plans)),
             )
             for part in parts

@@ -101,8 +101,12 @@ class Dynamic:
                 effective = self._parts().effective
             except Refused as error:  # it is stored all the same
                 return pb.PutPartReply(ref=part.ref, rejected=(str(error),), replaced=replaced)
-            reasons = [one.told for one in effective.rejected if one.part.ref == part.ref]
-            ignored = [str(one) for one in effective.ignored if one.part.ref == part.ref]
+            reasons = [
+                rejected.told for rejected in effective.rejected if rejected.part.ref == part.ref
+            ]
+            ignored = [
+                str(ignored) for ignored in effective.ignored if ignored.part.ref == part.ref
+            ]
             return pb.PutPartReply(
                 ref=part.ref,
                 rejected=reasons[0] if reasons else (),
@@ -135,7 +139,7 @@ class Dynamic:
                 return _declared(await told)
         except TimeoutError:
             seen = (Seen.PENDING, f"no pass has seen it after {wait:g} s")
-            return _declared(Declared(answer, {one.id: seen for one in answer.outcomes}))
+            return _declared(Declared(answer, {outcome.id: seen for outcome in answer.outcomes}))
 
     async def withdraw(
         self, request: pb.WithdrawPartRequest, caller: Caller
@@ -177,11 +181,15 @@ def _id(text: str) -> Id:
 
 def _declared(told: Declared) -> pb.DeclareReply:
     found = []
-    for one in told.answer.outcomes:
-        seen, reason = told.seen.get(one.id, ("", ""))
+    for outcome in told.answer.outcomes:
+        seen, reason = told.seen.get(outcome.id, ("", ""))
         found.append(
             pb.DeclaredResource(
-                id=one.id, state=one.state, reasons=one.reasons, outcome=seen, reason=reason
+                id=outcome.id,
+                state=outcome.state,
+                reasons=outcome.reasons,
+                outcome=seen,
+                reason=reason,
             )
         )
     return pb.DeclareReply(generation=told.answer.generation, resources=found)

@@ -66,7 +66,7 @@ class StartupPolicies:
         part = Part(source, 1, 0.0, None, (raw,), numbers=(1,))
         read = contribution.read(part, 0)
         judge = source_policy.judge(policy, self._links)
-        return "\n".join(why for one in read.resources for why in judge.refusals(one))
+        return "\n".join(why for resource in read.resources for why in judge.refusals(resource))
 
     def _follow(self) -> None:
         daemon = self.backend.loop.status
@@ -76,7 +76,7 @@ class StartupPolicies:
         if startup is self._of:
             return
         found = registry.having(startup.resources, lambda kind: kind.admits_parts)
-        self._policies = {one.spec.contributor: one for one in found}
+        self._policies = {resource.spec.contributor: resource for resource in found}
         self._owners = {
             owner_of(source): _owner(source, policy)
             for source, policy in self._policies.items()
@@ -140,23 +140,26 @@ class LedgerDeclarations:
         given = increments.Batch(
             batch.source,
             tuple(batch.put),
-            tuple((one.kind, one.name) for one in batch.withdraw),
+            tuple((target.kind, target.name) for target in batch.withdraw),
             each=batch.each,
             dry_run=batch.dry_run,
         )
-        targets = {str(one): one for one in (*map(documents.target_of, batch.put), *batch.withdraw)}
+        targets = {
+            str(target): target
+            for target in (*map(documents.target_of, batch.put), *batch.withdraw)
+        }
         answer, seen = await self._take(
             given, batch.wait, dict(zip(targets, batch.put, strict=False))
         )
         return [
             Outcome(
-                targets[one.id],
-                "\n".join(one.reasons) if one.state is State.REFUSED else "",
-                one.state in (State.UNCHANGED, State.NOT_DECLARED),
-                one.id in seen,
+                targets[outcome.id],
+                "\n".join(outcome.reasons) if outcome.state is State.REFUSED else "",
+                outcome.state in (State.UNCHANGED, State.NOT_DECLARED),
+                outcome.id in seen,
             )
-            for one in answer.outcomes
-            if one.id in targets
+            for outcome in answer.outcomes
+            if outcome.id in targets
         ]
 
     async def begin_sync(self, source: str) -> None:
@@ -165,7 +168,7 @@ class LedgerDeclarations:
     async def complete_sync(self, source: str, *, dry_run: bool) -> Sequence[Target]:
         before = self.held().get(source, {})
         answer, _ = await self._take(increments.Batch(source, complete=True, dry_run=dry_run))
-        gone = {one.id for one in answer.outcomes if one.state is State.WITHDRAWN}
+        gone = {outcome.id for outcome in answer.outcomes if outcome.state is State.WITHDRAWN}
         return [target for target in before if str(target) in gone]
 
     async def _take(
@@ -194,11 +197,11 @@ class LedgerDeclarations:
         """What is held goes on as it is, with this: to read ten thousand rows for one more would
         take longer than to store it."""
         mine = self._held.setdefault(answer.source, {}) if self._held is not None else {}
-        for one in answer.outcomes:
-            if one.state is State.DECLARED and one.id in put:
-                mine[documents.target_of(put[one.id])] = put[one.id]
-            elif one.state is State.WITHDRAWN:
-                kind, _, name = one.id.partition("/")
+        for outcome in answer.outcomes:
+            if outcome.state is State.DECLARED and outcome.id in put:
+                mine[documents.target_of(put[outcome.id])] = put[outcome.id]
+            elif outcome.state is State.WITHDRAWN:
+                kind, _, name = outcome.id.partition("/")
                 mine.pop(Target(documents.GROUP, kind, name), None)
         self._generations[answer.source] = answer.generation
 

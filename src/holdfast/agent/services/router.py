@@ -170,8 +170,8 @@ class Router:
             running.call_soon_threadsafe(_unless_behind, steps, step)
 
         def told(results: Sequence[Result]) -> None:
-            for one in outcomes.of(results):
-                step = pb.ApplyReply(outcome=pb.Outcome(**asdict(one)))
+            for outcome in outcomes.of(results):
+                step = pb.ApplyReply(outcome=pb.Outcome(**asdict(outcome)))
                 running.call_soon_threadsafe(steps.put_nowait, step)
 
         question = PassRequest(
@@ -306,7 +306,7 @@ class Router:
         """What an apply is made for: what the file and all parts say now, also where that was
         refused."""
         held = daemon.effective
-        if held is None or changed({Path(one.path): one.content for one in held.startup.files}):
+        if held is None or changed({Path(file.path): file.content for file in held.startup.files}):
             refuse_untrusted(self.backend.loop.file)
             said = load_router(self.backend.loop.file, self.backend.paths.root)
         else:
@@ -322,7 +322,7 @@ class Router:
         effective, facts = self.backend.in_force(daemon), daemon.facts
         router, root = effective.router, str(self.backend.paths.root).rstrip("/")
         desired = compile_in_force(router, facts, root)
-        if any(isinstance(one, BulkIntent) and one.lacks for one in desired.intents):
+        if any(isinstance(intent, BulkIntent) and intent.lacks for intent in desired.intents):
             # What is said to be lacking is looked for now: the last pass may be half a minute old.
             facts = with_links_of_gateways(self.backend.paths, router, facts)
             desired = compile_in_force(router, facts, root)

@@ -47,7 +47,12 @@ class Routes:
                 raise invalid(f"wait_seconds is from 0 to {_LONGEST_WAIT_S:.0f}")
             local_as = self._local_as(request)
             asked = Asked(
-                _read(request.put, lambda one: documents.object_of(one, local_as, self.desk.link)),
+                _read(
+                    request.put,
+                    lambda route_object: documents.object_of(
+                        route_object, local_as, self.desk.link
+                    ),
+                ),
                 _read(request.withdraw, documents.key_of),
                 request.each,
                 wait,
@@ -127,9 +132,9 @@ class Routes:
 
     def _local_as(self, request: pb.DeclareRoutesRequest) -> int:
         """An instance of the same call counts: its peers are of that AS."""
-        for one in request.put:
-            if one.WhichOneof("object") == "instance":
-                return one.instance.local_as
+        for route_object in request.put:
+            if route_object.WhichOneof("object") == "instance":
+                return route_object.instance.local_as
         return self.desk.control.local_as()
 
 

@@ -27,7 +27,7 @@ def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
         summary=status.summary,
         namespace="" if status.namespace is None else json.dumps(status.namespace),
         troubles=daemon.troubles,
-        resource_troubles=[one for one in daemon.troubles if one.of_resource],
+        resource_troubles=[trouble for trouble in daemon.troubles if trouble.of_resource],
         passes=pb.Passes(
             count=daemon.passes,
             last=daemon.last_pass,
@@ -48,18 +48,18 @@ def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
                 lifelines=trial.lifelines,
             )
         )
-    for one in status.resources:
+    for resource in status.resources:
         reply.resources.add(
-            resource=one.resource,
-            place=one.place,
-            phase=one.phase.value,
-            artifacts=one.artifacts,
-            reason=one.reason,
-            masked_by=one.masked_by,
-            masked_until=one.masked_until,
-            labels=one.labels,
-            annotations=one.annotations,
-            active=_active_to(one.active),
+            resource=resource.resource,
+            place=resource.place,
+            phase=resource.phase.value,
+            artifacts=resource.artifacts,
+            reason=resource.reason,
+            masked_by=resource.masked_by,
+            masked_until=resource.masked_until,
+            labels=resource.labels,
+            annotations=resource.annotations,
+            active=_active_to(resource.active),
         )
     for name, verdict in daemon.verdicts.items():
         if verdict is None:
@@ -69,15 +69,22 @@ def status_to(status: Status, daemon: DaemonStatus) -> pb.StatusReply:
     return reply
 
 
-def _active_to(one: ActiveCandidate | None) -> pb.ActiveCandidate | None:
-    if one is None:
+def _active_to(active_candidate: ActiveCandidate | None) -> pb.ActiveCandidate | None:
+    if active_candidate is None:
         return None
-    return pb.ActiveCandidate(name=one.name, since=one.since, why=one.why, others=one.others)
+    return pb.ActiveCandidate(
+        name=active_candidate.name,
+        since=active_candidate.since,
+        why=active_candidate.why,
+        others=active_candidate.others,
+    )
 
 
-def _active_from(one: pb.ActiveCandidate) -> ActiveCandidate:
-    since = one.since if one.HasField("since") else None
-    return ActiveCandidate(one.name, since, one.why, tuple(one.others))
+def _active_from(active_candidate: pb.ActiveCandidate) -> ActiveCandidate:
+    since = active_candidate.since if active_candidate.HasField("since") else None
+    return ActiveCandidate(
+        active_candidate.name, since, active_candidate.why, tuple(active_candidate.others)
+    )
 
 
 def status_from(reply: pb.StatusReply) -> Status:
@@ -92,18 +99,18 @@ def status_from(reply: pb.StatusReply) -> Status:
     )
     resources = [
         ResourceStatus(
-            one.resource,
-            one.place,
-            Phase(one.phase),
-            one.artifacts,
-            one.reason,
-            tuple(one.masked_by),
-            one.masked_until if one.HasField("masked_until") else None,
-            dict(one.labels),
-            dict(one.annotations),
-            _active_from(one.active) if one.HasField("active") else None,
+            resource.resource,
+            resource.place,
+            Phase(resource.phase),
+            resource.artifacts,
+            resource.reason,
+            tuple(resource.masked_by),
+            resource.masked_until if resource.HasField("masked_until") else None,
+            dict(resource.labels),
+            dict(resource.annotations),
+            _active_from(resource.active) if resource.HasField("active") else None,
         )
-        for one in reply.resources
+        for resource in reply.resources
     ]
     # A map has no order on the wire.
     order = list(document.summary(Plan(())))

@@ -124,13 +124,13 @@ class FileWatch:
         masks: dict[Path, int] = {}
         self._marked = {}
         for folder in self._names:
-            nearest = next(one for one in (folder, *folder.parents) if one.is_dir())
+            nearest = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
             asked = _APPEARING
             if nearest == folder:
                 asked = 0 if self._mark(folder) else _IN_IT
             masks[nearest] = masks.get(nearest, 0) | asked
-            for one in (nearest, *nearest.parents):
-                masks[one] = masks.get(one, 0) | _ITSELF
+            for path in (nearest, *nearest.parents):
+                masks[path] = masks.get(path, 0) | _ITSELF
         return masks
 
     def _mark(self, folder: Path) -> bool:

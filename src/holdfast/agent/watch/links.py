@@ -78,9 +78,11 @@ class KnownLinks:
         now = None if gone else self._learn(body)
         if gone and before is None:
             before = self._decode(body)
-        concerned = [one for one in (before, now) if one is not None and not _is_guest(one, keys)]
+        concerned = [
+            known for known in (before, now) if known is not None and not _is_guest(known, keys)
+        ]
         if before != now:
-            for name in sorted({one.name for one in concerned}):
+            for name in sorted({known.name for known in concerned}):
                 yield Hint(LINK.name, Key(LINK.name, name), gone=now is None or name != now.name)
         if lacking and now is not None and self._became_ready(before, now):
             yield Hint(FACT, LINK_READY)
@@ -96,7 +98,7 @@ class KnownLinks:
         if not now.up or (before is not None and not now.ready & ~before.ready):
             return False
         master = now.content.get("master")
-        kinds = (one.content["type"] for one in self._links.values() if one.name == master)
+        kinds = (link.content["type"] for link in self._links.values() if link.name == master)
         return not master or next(kinds, "") not in _SWITCHES
 
     def _learn(self, body: bytes) -> _Known:

@@ -198,9 +198,9 @@ class NetlinkWatch:
         # Those without a name are of what may have gone along with something else.
         followed = self._followed.kinds
         hints = [
-            one
-            for one in heard(body, port, kind in _GONE)
-            if one.key or one.identity or one.kind in followed
+            hint
+            for hint in heard(body, port, kind in _GONE)
+            if hint.key or hint.identity or hint.kind in followed
         ]
         for hint in hints:
             self._told(hint)

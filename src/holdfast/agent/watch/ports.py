@@ -56,7 +56,7 @@ def _holder(socket: str) -> Writer | None:
 def _sockets(process: Path) -> list[str]:
     """What it holds open; nothing where it ended meanwhile, or is not ours to look into."""
     try:
-        return [os.readlink(one) for one in (process / "fd").iterdir()]  # noqa: PTH115 (no paths)
+        return [os.readlink(path) for path in (process / "fd").iterdir()]  # noqa: PTH115 (no paths)
     except OSError:
         return []
 

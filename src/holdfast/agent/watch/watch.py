@@ -96,9 +96,9 @@ class Watch:
     def close(self) -> None:
         self._open.close()
 
-    def _keep(self, one: T) -> T:
-        self._open.callback(one.close)
-        return one
+    def _keep(self, t: T) -> T:
+        self._open.callback(t.close)
+        return t
 
     def follow(
         self, desired: Desired, claims: Iterable[Claim], tag: int, config: Iterable[Path] = ()

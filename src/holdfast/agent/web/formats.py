@@ -27,7 +27,7 @@ def _phase_look(phase: str) -> str:
 
 def _worst_first(resources: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     order = [phase.value for phase in Phase]
-    return sorted(resources, key=lambda one: order.index(one["phase"]))
+    return sorted(resources, key=lambda resource: order.index(resource["phase"]))
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

@@ -116,15 +116,25 @@ class _Collector:
         yield _plain(TROUBLES, len(daemon.troubles))
         yield _plain(WRITTEN, float(not daemon.unwritten))
         verdicts = daemon.facts.verdicts
-        yield _labelled(HEALTHY, {name: float(one.healthy) for name, one in verdicts.items()})
-        taken = {one.resource: one.active for one in status.resources if one.active is not None}
+        yield _labelled(
+            HEALTHY, {name: float(verdict.healthy) for name, verdict in verdicts.items()}
+        )
+        taken = {
+            resource.resource: resource.active
+            for resource in status.resources
+            if resource.active is not None
+        }
         candidates = {
-            (policy, name): float(name == one.name)
-            for policy, one in taken.items()
-            for name in (one.name, *one.others)
+            (policy, name): float(name == candidate.name)
+            for policy, candidate in taken.items()
+            for name in (candidate.name, *candidate.others)
         }
         yield _labelled(ACTIVE, candidates)
-        since = {policy: one.since for policy, one in taken.items() if one.since is not None}
+        since = {
+            policy: candidate.since
+            for policy, candidate in taken.items()
+            if candidate.since is not None
+        }
         yield _labelled(ACTIVE_SINCE, since)
         yield _plain(EVENTS, seen.newest_event())
         yield _plain(MISSED, seen.events.missed)
@@ -144,10 +154,10 @@ def _routes(numbers: Callable[[], RouteNumbers] | None) -> Iterator[Metric]:
         now = numbers()
     except CallRefused:
         return
-    for one in now.counted():
-        family = CounterMetricFamily if one.counts else GaugeMetricFamily
-        found = family(one.name, one.about, labels=one.labels)
-        for labels, value in dict(one.values).items():
+    for counted in now.counted():
+        family = CounterMetricFamily if counted.counts else GaugeMetricFamily
+        found = family(counted.name, counted.about, labels=counted.labels)
+        for labels, value in dict(counted.values).items():
             found.add_metric(labels, value)
         yield found
     for timed in now.timed():
@@ -184,15 +194,19 @@ class Metrics:
 
 def reference(metrics: Iterable[Described] = ALL) -> Iterator[str]:
     """Rows for the documentation."""
-    for one in metrics:
-        yield _row(one.name, "counter" if one.counts else "gauge", one.labels, one.about)
+    for metric in metrics:
+        yield _row(
+            metric.name, "counter" if metric.counts else "gauge", metric.labels, metric.about
+        )
 
 
 def route_reference() -> Iterator[str]:
     """The same of routing control."""
     numbers = RouteNumbers(Tally(), Picture({}, {}, sessions.Seen(), {}, str), frozenset(), 0)
-    for one in numbers.counted():
-        yield _row(one.name, "counter" if one.counts else "gauge", one.labels, one.about)
+    for counted in numbers.counted():
+        yield _row(
+            counted.name, "counter" if counted.counts else "gauge", counted.labels, counted.about
+        )
     for timed in numbers.timed():
         yield _row(timed.name, "histogram", timed.labels, timed.about)
 

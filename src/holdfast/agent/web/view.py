@@ -101,10 +101,10 @@ class Seen:
             "checks": [
                 {
                     "name": name,
-                    "healthy": None if one is None else one.healthy,
-                    "reason": NO_VERDICT if one is None else one.reason,
+                    "healthy": None if verdict is None else verdict.healthy,
+                    "reason": NO_VERDICT if verdict is None else verdict.reason,
                 }
-                for name, one in sorted(daemon.verdicts.items())
+                for name, verdict in sorted(daemon.verdicts.items())
             ],
         }
 
@@ -120,9 +120,9 @@ class Seen:
             "interruptions": document.interruptions(plan)[:_SHOWN],
             "more": max(0, sum(op.count for op in plan.changes) - _SHOWN),
             "orphans": [
-                document.orphan(one, artifact)
-                for one in plan.orphans[:_SHOWN]
-                for artifact in document.artifacts(one.subject, 3)
+                document.orphan(orphan, artifact)
+                for orphan in plan.orphans[:_SHOWN]
+                for artifact in document.artifacts(orphan.subject, 3)
             ],
             "conflicts": list(map(document.conflict, plan.conflicts[:_SHOWN])),
             "adoption_candidates": list(map(document.candidate, plan.candidates[:_SHOWN])),
@@ -154,7 +154,8 @@ class Seen:
     def generations(self) -> list[dict[str, Any]]:
         with Ledger.read(self.loop.paths) as ledger:
             return [
-                generations.entry(one) | {"judged": one.judged} for one in generations.read(ledger)
+                generations.entry(story) | {"judged": story.judged}
+                for story in generations.read(ledger)
             ]
 
     def generation(self, number: int) -> Sequence[tuple[str, str]]:

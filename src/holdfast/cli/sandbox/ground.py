@@ -126,13 +126,17 @@ def _serve6(uplinks: Sequence[Uplink]) -> None:
 
 def _serve_pppoe(uplinks: Sequence[Uplink], scratch: Path) -> str:
     """Why it cannot be, "" where it can or nobody asks for it."""
-    wanted = [(uplink, one) for uplink in uplinks for one in uplink.nic.concentrators]
+    wanted = [
+        (uplink, concentrator) for uplink in uplinks for concentrator in uplink.nic.concentrators
+    ]
     lacking = pppoe.lacking(_PATH) if wanted else ""
-    for number, (uplink, one) in enumerate(wanted if not lacking else ()):
+    for number, (uplink, concentrator) in enumerate(wanted if not lacking else ()):
         base = uplink.gateway.rpartition(".")[0]
         folder = scratch / f"concentrator{number}"
         folder.mkdir()
-        _start(UPSTREAM, folder / "log", *pppoe.command(one, number, uplink.far, base, folder))
+        _start(
+            UPSTREAM, folder / "log", *pppoe.command(concentrator, number, uplink.far, base, folder)
+        )
     return lacking
 
 

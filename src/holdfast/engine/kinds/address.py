@@ -79,7 +79,7 @@ def urgent(artifact: Artifact, operation: Operation) -> str:
     """One that somebody deleted, or the route of its prefix. One that is there and of no use is
     another's as well, as like as not (a duplicate): to put that back again and again helps
     nobody."""
-    if operation.verb is Verb.CREATE or any(one.before == LOST for one in operation.changes):
+    if operation.verb is Verb.CREATE or any(change.before == LOST for change in operation.changes):
         return vital(artifact)
     return ""
 

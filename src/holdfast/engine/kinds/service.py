@@ -54,7 +54,7 @@ def interrupts(operation: Operation) -> str:
 
 def risk(verb: Verb, _subject: Artifact | Batch, changes: Changes) -> Cost:
     goes_on = verb is Verb.CREATE or {change.field for change in changes} == {"reload"}
-    goes_on = goes_on or any(one.field == "active" and not one.before for one in changes)
+    goes_on = goes_on or any(change.field == "active" and not change.before for change in changes)
     return (Risk.LOW, "") if goes_on else (Risk.MEDIUM, "what it serves is interrupted")
 
 

@@ -129,17 +129,17 @@ def _change_route(network: Network, operation: Operation, artifact: Artifact) ->
     )
     if operation.verb is not Verb.CREATE:
         # Of several with the same identity, the one that leads where this one does.
-        same = [one for one in network.routes if one.identity == made.identity]
-        exact = [one for one in same if _leads_as(one, made)]
+        same = [route for route in network.routes if route.identity == made.identity]
+        exact = [route for route in same if _leads_as(route, made)]
         if operation.verb is Verb.DELETE:
             same = exact or same
-        _drop(network, lambda one: one in same and not one.by_kernel)
+        _drop(network, lambda route: route in same and not route.by_kernel)
     if operation.verb in _MAKES and all(leg.dev for leg in made.nexthops):
         network.routes.append(made)
 
 
-def _leads_as(one: Route, other: Route) -> bool:
-    return (one.type, _ways(one)) == (other.type, _ways(other))
+def _leads_as(route: Route, other: Route) -> bool:
+    return (route.type, _ways(route)) == (other.type, _ways(other))
 
 
 def _ways(route: Route) -> set[tuple[str, str]]:
@@ -156,15 +156,17 @@ def _resolved(network: Network, leg: Nexthop) -> Nexthop:
     found = look_up(network, Packet(gateway, gateway))
     if found.type == "local" and network.version == 4:
         # Taken for: whatever is there is on that link.
-        own = [one for one in network.addresses.values() if one["address"] == leg.gateway]
+        own = [
+            address for address in network.addresses.values() if address["address"] == leg.gateway
+        ]
         return Nexthop(dev=str(own[0]["dev"])) if own else leg
-    direct = found.type == "unicast" and all(not one.gateway for one in found.nexthops)
+    direct = found.type == "unicast" and all(not nexthop.gateway for nexthop in found.nexthops)
     return replace(leg, dev=min(found.links, default="")) if direct else leg
 
 
 def _change_rule(network: Network, verb: Verb, artifact: Artifact) -> None:
     if verb in _REMOVES:
-        gone = next((one for one in network.rules if one.key == artifact.key), None)
+        gone = next((rule for rule in network.rules if rule.key == artifact.key), None)
         if gone is not None:
             network.rules.remove(gone)
     if verb in _MAKES:
@@ -173,7 +175,7 @@ def _change_rule(network: Network, verb: Verb, artifact: Artifact) -> None:
 
 def _insert(rules: list[Rule], new: Rule) -> None:
     """Behind those of the same priority, as the kernel does."""
-    at = sum(1 for one in rules if one.priority <= new.priority)
+    at = sum(1 for rule in rules if rule.priority <= new.priority)
     rules.insert(at, new)
 
 
@@ -199,23 +201,23 @@ def _remove_address(network: Network, key: Key) -> None:
     if fields is None:
         return
     dev, own = str(fields["dev"]), str(fields["address"])
-    staying = {made for one in network.addresses.values() for made in network.made_for(one)}
+    staying = {made for address in network.addresses.values() for made in network.made_for(address)}
     # The route to a prefix is kept for others in it, whose source it then names.
     kept = {(made.identity, made.nexthops) for made in staying}
     gone = [made for made in network.made_for(fields) if (made.identity, made.nexthops) not in kept]
     doomed = {(made.identity, made.nexthops) for made in gone}
-    _drop(network, lambda one: one.by_kernel and (one.identity, one.nexthops) in doomed)
+    _drop(network, lambda route: route.by_kernel and (route.identity, route.nexthops) in doomed)
     if network.version == 6:
         return
     if not network.holds(ip_address(own)):
-        _drop(network, lambda one: one.prefsrc == own and not one.by_kernel)
-    if not any(one["dev"] == dev for one in network.addresses.values()):
+        _drop(network, lambda route: route.prefsrc == own and not route.by_kernel)
+    if not any(address["dev"] == dev for address in network.addresses.values()):
         # The last IPv4 address of a link takes the link's routes along.
-        _drop(network, lambda one: one.leads_over(dev))
+        _drop(network, lambda route: route.leads_over(dev))
 
 
 def _drop(network: Network, doomed: Callable[[Route], bool]) -> None:
-    network.routes = [one for one in network.routes if not doomed(one)]
+    network.routes = [route for route in network.routes if not doomed(route)]
 
 
 def _change_neighbour(network: Network, verb: Verb, fields: Fields) -> None:
@@ -236,7 +238,7 @@ def _change_link(network: Network, operation: Operation, artifact: Artifact) -> 
         network.links[name] = {**before, **changed}
         if changed.get("up") is False:
             # What led over it does not come back by itself.
-            _drop(network, lambda one: one.type == "unicast" and one.leads_over(name))
+            _drop(network, lambda route: route.type == "unicast" and route.leads_over(name))
         if changed.get("up") is True or "master" in changed:
             _move_made(network, name, before)
     elif operation.verb in _MAKES:
@@ -246,7 +248,7 @@ def _change_link(network: Network, operation: Operation, artifact: Artifact) -> 
 def _move_made(network: Network, name: str, before: Fields) -> None:
     """The kernel makes the routes of a link's addresses anew: it came up, or is in another VRF."""
     if before.get("master") != network.links[name].get("master"):
-        _drop(network, lambda one: one.by_kernel and one.leads_over(name))
+        _drop(network, lambda route: route.by_kernel and route.leads_over(name))
     for key, fields in network.addresses.items():
         if fields["dev"] == name:
             _add_made(network, key)
@@ -256,7 +258,7 @@ def _remove_link(network: Network, name: str) -> None:
     network.links.pop(name, None)
     for key in [key for key, one in network.addresses.items() if one["dev"] == name]:
         _remove_address(network, key)
-    _drop(network, lambda one: one.leads_over(name))
+    _drop(network, lambda route: route.leads_over(name))
     for upper in [upper for upper, one in network.links.items() if one.get("parent") == name]:
         _remove_link(network, upper)
 

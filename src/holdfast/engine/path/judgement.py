@@ -105,7 +105,7 @@ def relevant(
     """The operations that may matter, and the addresses whose routes have to be known for that."""
     ends = {connection.remote, connection.local}
     version = connection.remote.version
-    found = [one for one in operations if changes.concerns(one, version, ends)]
+    found = [operation for operation in operations if changes.concerns(operation, version, ends)]
     return found, ends | changes.gateways(found, ends)
 
 
@@ -250,13 +250,13 @@ def _other_links_in(situation: Situation) -> frozenset[str]:
         name
         for name in likely
         if any(
-            one.leads_over(name) and connection.remote in one.destination for one in _ways(network)
+            way.leads_over(name) and connection.remote in way.destination for way in _ways(network)
         )
     )
 
 
 def _ways(network: Network) -> Iterator[Route]:
-    return (one for one in network.routes if one.type == "unicast")
+    return (route for route in network.routes if route.type == "unicast")
 
 
 def _other_link_in(situation: Situation, after: Network) -> _Problem | None:

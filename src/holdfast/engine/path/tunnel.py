@@ -26,7 +26,7 @@ def secrets_for(fields: Fields, address: IPAddress) -> tuple[str, str, str] | No
 def _longest(peer: str, address: IPAddress) -> int | None:
     prefixes = _said(peer, "allowed-ips").split(",")
     networks = [ip_network(prefix) for prefix in prefixes if prefix != "none"]
-    return max((one.prefixlen for one in networks if address in one), default=None)
+    return max((network.prefixlen for network in networks if address in network), default=None)
 
 
 def _said(peer: str, what: str) -> str:

@@ -86,7 +86,9 @@ def ask(
     for question in questions:
         if question.answer is None:
             failures.append(Failure(question.lookup, _why(question)))
-    answers = {one.lookup: one.answer for one in questions if one.answer is not None}
+    answers = {
+        question.lookup: question.answer for question in questions if question.answer is not None
+    }
     return answers, failures
 
 

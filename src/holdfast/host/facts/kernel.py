@@ -73,7 +73,7 @@ def read_links(sock: NetlinkSocket) -> LinkFacts:
         if index in names:
             seen[names[index]].append(_address(body))
     sessions = {name: lease for name in ppp for lease in _session(seen[name])}
-    addresses = {name: tuple(one.local for one in found) for name, found in seen.items()}
+    addresses = {name: tuple(seen.local for seen in found) for name, found in seen.items()}
     return LinkFacts(addresses, mtus, macs, sessions)
 
 

@@ -29,7 +29,11 @@ def read_servers(paths: Paths, ifname: str, *, alone: bool) -> tuple[IPv4Address
                 found.append(IPv4Address(words[1]))
             except ValueError:
                 continue
-    return tuple(one for one in found if not one.is_unspecified and not one.is_loopback)
+    return tuple(
+        ipv4_address
+        for ipv4_address in found
+        if not ipv4_address.is_unspecified and not ipv4_address.is_loopback
+    )
 
 
 def _read(path: Path) -> str | None:

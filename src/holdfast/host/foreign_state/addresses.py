@@ -67,9 +67,9 @@ def unchecked(message: bytes) -> bytes | None:
     return message[:2] + bytes(((flags | _NODAD) & 0xFF,)) + message[3:8] + kept
 
 
-def place(one: SeenAddress) -> Place:
-    secondary = one.version == 4 and bool(one.flags & SECONDARY)
-    return one.ip, one.network, one.prefix_length, secondary
+def place(seen_address: SeenAddress) -> Place:
+    secondary = seen_address.version == 4 and bool(seen_address.flags & SECONDARY)
+    return seen_address.ip, seen_address.network, seen_address.prefix_length, secondary
 
 
 def to_move(before: Sequence[SeenAddress], now: Sequence[SeenAddress]) -> list[SeenAddress]:
@@ -79,12 +79,12 @@ def to_move(before: Sequence[SeenAddress], now: Sequence[SeenAddress]) -> list[S
     What is made anew comes last (of its scope), in IPv6 first. So as many as possible of those
     that came first stay, as long as they are in order and what they were; the others go and come.
     """
-    there = {place(one)[:3]: one for one in now}
-    wanted = [place(one) for one in before if place(one)[:3] in there]
+    there = {place(address)[:3]: address for address in now}
+    wanted = [place(address) for address in before if place(address)[:3] in there]
     if before and before[0].version == 6:
         wanted.reverse()
         now = list(reversed(now))
-    standing = [place(one) for one in now]
+    standing = [place(address) for address in now]
     kept = 0
     at = 0
     while kept < len(wanted) and wanted[kept] in standing[at:]:
@@ -97,10 +97,10 @@ def per_link(addresses: Iterable[SeenAddress]) -> dict[tuple[str, int, bool], li
     """By link, IP version and whether they are link-local ones of IPv6, which stand behind all
     others; without what the kernel makes and orders by itself."""
     found: dict[tuple[str, int, bool], list[SeenAddress]] = {}
-    for one in addresses:
-        itself = one.flags & SECONDARY or one.protocol == _LEARNED
-        if one.version == 4 or not itself:
-            local = one.version == 6 and one.scope == "link"
-            place = str(one.artifact.fields["dev"]), one.version, local
-            found.setdefault(place, []).append(one)
+    for address in addresses:
+        itself = address.flags & SECONDARY or address.protocol == _LEARNED
+        if address.version == 4 or not itself:
+            local = address.version == 6 and address.scope == "link"
+            place = str(address.artifact.fields["dev"]), address.version, local
+            found.setdefault(place, []).append(address)
     return found

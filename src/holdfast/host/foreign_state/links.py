@@ -235,7 +235,7 @@ def _mac(sock: NetlinkSocket, before: Link, now: Link, *, anew: bool) -> list[_S
 
 
 def _send(sock: NetlinkSocket, link: Link, settings: Iterable[_Setting]) -> Iterator[str]:
-    for one in settings:
-        message = header(link.index, one.flags, one.change) + one.attribute
-        error = steps.send(sock, one.message, 0, message)
-        yield one.told if error is None else f"cannot set {one.told}: {error}"
+    for setting in settings:
+        message = header(link.index, setting.flags, setting.change) + setting.attribute
+        error = steps.send(sock, setting.message, 0, message)
+        yield setting.told if error is None else f"cannot set {setting.told}: {error}"

@@ -74,25 +74,27 @@ class _Taking:
         addresses = list(self._addresses(index_names))
         hit = touched(plan, links, addresses)
         indexes = {index for index, name in index_names.items() if name in hit.links}
-        here = [one for one in addresses if one.index in indexes]
+        here = [address for address in addresses if address.index in indexes]
         found, beside, left_out = self._routes(hit, index_names)
         return Record(
             boot_clock(),
             self.tag,
             index_names,
             {
-                Kind.LINK: [one for one in bodies if attributes.to_int(one[4:8]) in indexes],
+                Kind.LINK: [body for body in bodies if attributes.to_int(body[4:8]) in indexes],
                 Kind.SETTING: list(self._settings(hit, links)),
                 Kind.TOKEN: list(_tokens(hit, bodies)),
                 Kind.PORT: self._ports(hit, index_names),
-                Kind.ADDRESS: [one.body for one in here if self._is_others(one, index_names)],
+                Kind.ADDRESS: [
+                    address.body for address in here if self._is_others(address, index_names)
+                ],
                 Kind.NEXTHOP: nexthops.over(self.sock, indexes) if indexes else [],
                 Kind.ROUTE: found,
                 Kind.NEIGHBOUR: list(self._neighbours(indexes, index_names)),
                 Kind.FORWARDING: list(self._forwarding(indexes, bodies)),
                 Kind.GROUP: list(self._groups(indexes)),
             },
-            [one.body for one in here],
+            [address.body for address in here],
             beside,
             left_out,
         )
@@ -103,12 +105,18 @@ class _Taking:
             if name is not None and body[0] in address_codec.FAMILIES:
                 yield address_codec.decode(body, name)
 
-    def _is_others(self, one: SeenAddress, index_names: Mapping[int, str]) -> bool:
-        if one.protocol == self.tag or self.is_ours(one.key) or one.protocol in _KERNEL_ADDRESSES:
+    def _is_others(self, seen_address: SeenAddress, index_names: Mapping[int, str]) -> bool:
+        if (
+            seen_address.protocol == self.tag
+            or self.is_ours(seen_address.key)
+            or seen_address.protocol in _KERNEL_ADDRESSES
+        ):
             return False
-        if one.version == 6 and one.flags & SECONDARY:
+        if seen_address.version == 6 and seen_address.flags & SECONDARY:
             return False  # temporary: the kernel makes new ones, which is what they are for
-        return one.protocol != _LEARNED_ADDRESS or not learns(index_names[one.index])
+        return seen_address.protocol != _LEARNED_ADDRESS or not learns(
+            index_names[seen_address.index]
+        )
 
     def _routes(
         self, hit: Touched, index_names: Mapping[int, str]
@@ -240,7 +248,7 @@ def _bounded(found: list[bytes]) -> tuple[list[bytes], tuple[str, ...]]:
         return found, ()
     counts = Counter(body[5] for body in found)
     kept, room = set(), MOST_ROUTES
-    for protocol, count in sorted(counts.items(), key=lambda one: one[1]):
+    for protocol, count in sorted(counts.items(), key=lambda count: count[1]):
         if count <= room:
             kept.add(protocol)
             room -= count

@@ -125,9 +125,9 @@ class _Restoring:
     def _runs_as_before(self, before: Sequence[Link]) -> bool:
         """Carriers come a moment after what they depend on; then the kernel takes nexthop objects,
         and has forgotten the MTU of IPv6 once more. Where a link is down, none need come."""
-        ran = {one.name for one in before if one.runs}
-        there = [one for one in self._links_now() if one.name in ran]
-        return all(one.runs for one in there) or not all(one.up for one in there)
+        ran = {link.name for link in before if link.runs}
+        there = [link for link in self._links_now() if link.name in ran]
+        return all(link.runs for link in there) or not all(link.up for link in there)
 
     def _links_now(self) -> list[Link]:
         return list(map(links.decode, link_names.dump_links(self.sock)))
@@ -217,19 +217,21 @@ class _Restoring:
             address_codec.decode(body, indexes.names.get(attributes.to_int(body[4:8]), ""))
             for body in dump_addresses(self.sock)
         ]
-        there = {one.key: one for one in now}
-        before = [one for one in map(self._seen, self.record.order) if _is_link_local(one)]
-        missing = [one for one in before if one.key not in there]
-        wanted = {one.key for one in before}
-        devs = {str(one.artifact.fields["dev"]) for one in missing}
+        there = {address.key: address for address in now}
+        before = [
+            address for address in map(self._seen, self.record.order) if _is_link_local(address)
+        ]
+        missing = [address for address in before if address.key not in there]
+        wanted = {address.key for address in before}
+        devs = {str(address.artifact.fields["dev"]) for address in missing}
         # One that is told to have none had made it before it was told.
         devs |= set(settings.without_link_local(self._bodies(Kind.SETTING)))
-        for one in now:
-            strange = _is_link_local(one) and one.key not in wanted
-            if strange and str(one.artifact.fields["dev"]) in devs:
-                steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(one))
-        for one in missing:
-            self._make(one.key, "protocol kernel_ll", partial(self._add, one.body, indexes))
+        for address in now:
+            strange = _is_link_local(address) and address.key not in wanted
+            if strange and str(address.artifact.fields["dev"]) in devs:
+                steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(address))
+        for address in missing:
+            self._make(address.key, "protocol kernel_ll", partial(self._add, address.body, indexes))
 
     def _add(self, body: bytes, indexes: Indexes) -> str | None:
         """None where it is there; else what is wrong, or "" where it was made."""
@@ -271,14 +273,14 @@ class _Restoring:
         )
         # All of them go before the first one comes again.
         lost = [lost for each in losses.of(moving).values() for lost in each]
-        going = {one.key for one in moving}
-        swept = [other for one in moving for other in losses.secondaries(one)]
+        going = {address.key for address in moving}
+        swept = [other for address in moving for other in losses.secondaries(address)]
         lost += [
-            str(one.key)
-            for one in swept
-            if one.key not in going | again
-            and one.protocol != self.record.tag
-            and not self.ours(one.key)
+            str(address.key)
+            for address in swept
+            if address.key not in going | again
+            and address.protocol != self.record.tag
+            and not self.ours(address.key)
         ]
         return lost
 
@@ -287,17 +289,17 @@ class _Restoring:
         # Without any IPv4 address, if only for a moment, a link loses every route over it.
         placeholder = address_codec.placeholder(moving[0].index, self.record.tag)
         held = moving[0].version == 4 and self._create(RTM_NEWADDR, placeholder) == ""
-        for one in reversed(moving):
-            steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(one))
+        for address in reversed(moving):
+            steps.send(self.sock, RTM_DELADDR, 0, address_codec.delete_body(address))
         known = link_names.read_names(self.sock)
         indexes = Indexes(known.names, known.indexes)
-        for one in moving:
-            message = addresses.again(one.body, indexes)
-            message = addresses.with_lifetime(message, *addresses.lifetime(one.body, 0))
+        for address in moving:
+            message = addresses.again(address.body, indexes)
+            message = addresses.with_lifetime(message, *addresses.lifetime(address.body, 0))
             first = addresses.unchecked(message)
             problem = self._create(RTM_NEWADDR, first or message)
             if problem:
-                self.found.failed.append(f"{one.key}: {problem}")
+                self.found.failed.append(f"{address.key}: {problem}")
             elif first is not None:
                 steps.send(self.sock, RTM_NEWADDR, REPLACE, message)
         if held:
@@ -340,7 +342,7 @@ class _Restoring:
 
     def _is_checking(self) -> bool:
         found = (self._seen(body) for body in dump_addresses(self.sock))
-        return any(one.version == 6 and one.flags & TENTATIVE for one in found)
+        return any(address.version == 6 and address.flags & TENTATIVE for address in found)
 
     def neighbours(self) -> None:
         """And entries of tables. What the kernel has learnt in their place gives way."""
@@ -401,6 +403,6 @@ def _until(holds: Callable[[], bool]) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _is_link_local(one: SeenAddress) -> bool:
+def _is_link_local(seen_address: SeenAddress) -> bool:
     """As the kernel makes them; not what somebody set."""
-    return one.version == 6 and one.protocol == _KERNEL_LINK_LOCAL
+    return seen_address.version == 6 and seen_address.protocol == _KERNEL_LINK_LOCAL

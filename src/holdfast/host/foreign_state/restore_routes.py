@@ -108,7 +108,7 @@ class MissingRoutes:
         and what the kernel makes of an address comes last: others' would have to go for that."""
         found = []
         for messages in self._equal().values():
-            places = [self._places[one] for one in messages if one in self._places]
+            places = [self._places[message] for message in messages if message in self._places]
             if places != sorted(places):
                 found.append(f"{routes.key(messages[0])}: equal routes stand in another order")
         return found

@@ -67,13 +67,13 @@ def touched(plan: Plan, links: Links, addresses: Sequence[SeenAddress]) -> Touch
     # Where an address goes and another comes, that is made first, on the way back too.
     last = {dev for dev in devs ^ made if not _remains(dev, gone, addresses)}
     # The order of those that stay is put right by making them anew.
-    on_links = {one.ip for one in addresses if _dev(one) in down | without_ipv6 | devs}
+    on_links = {address.ip for address in addresses if _dev(address) in down | without_ipv6 | devs}
     return Touched(
         links=frozenset(there | devs | last),
         routed={4: frozenset(down | last), 6: frozenset(down | without_ipv6)},
         dark=frozenset(_with_masters(changed.ended | changed.falling, links)),
         resized=frozenset(_with_masters(changed.resized, links)),
-        prefixes=frozenset(_dev(one) for one in gone if one.version == 6),
+        prefixes=frozenset(_dev(address) for address in gone if address.version == 6),
         sources=frozenset(on_links),
         reset={4: frozenset(ended), 6: frozenset(ended | narrow)},
         ports=frozenset(ended | changed.leaving | _ports(ended, links)),
@@ -144,7 +144,7 @@ def _links(plan: Plan) -> _Changed:
 
 def _joined(operation: Operation) -> Iterator[str]:
     """The master that a link is made for, or gets: it follows the MACs and MTUs of its ports."""
-    yield from (str(one.after) for one in operation.changes if one.field == "master")
+    yield from (str(change.after) for change in operation.changes if change.field == "master")
     if operation.verb is Verb.CREATE and isinstance(operation.subject, Artifact):
         yield str(operation.subject.fields.get("master", ""))
 
@@ -238,19 +238,22 @@ def _ipv4_link(subject: object) -> set[str]:
 
 def _gone(leaving: set[Key], addresses: Sequence[SeenAddress]) -> list[SeenAddress]:
     """With the secondaries that may go along."""
-    primaries = {one.subnet for one in addresses if one.key in leaving and one.version == 4}
+    primaries = {
+        address.subnet for address in addresses if address.key in leaving and address.version == 4
+    }
     return [
-        one
-        for one in addresses
-        if one.key in leaving or (one.flags & SECONDARY and one.subnet in primaries)
+        address
+        for address in addresses
+        if address.key in leaving or (address.flags & SECONDARY and address.subnet in primaries)
     ]
 
 
 def _remains(dev: str, gone: Sequence[SeenAddress], addresses: Sequence[SeenAddress]) -> bool:
     """Whether an IPv4 address stays on a link throughout."""
-    leaving = {one.key for one in gone}
+    leaving = {address.key for address in gone}
     return any(
-        one.version == 4 and _dev(one) == dev and one.key not in leaving for one in addresses
+        address.version == 4 and _dev(address) == dev and address.key not in leaving
+        for address in addresses
     )
 
 

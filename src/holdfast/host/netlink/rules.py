@@ -88,7 +88,9 @@ class RuleDriver(Driver):
                 return self._create(operation, artifact)
             case Verb.DELETE:
                 return self._delete(operation, artifact)
-            case Verb.UPDATE if [one.field for one in operation.changes] == [RULE.writer_field]:
+            case Verb.UPDATE if [change.field for change in operation.changes] == [
+                RULE.writer_field
+            ]:
                 # The tag is part of what the kernel knows a rule by: the new one first.
                 made = self._create(operation, artifact)
                 already = any(failure.exists for failure in made.failures)

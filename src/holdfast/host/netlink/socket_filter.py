@@ -87,7 +87,7 @@ def program(wanted: Wanted) -> bytes:
         "route",
         *_drop_own(wanted.ports),
         _Step(_LOAD_BYTE, _PROTOCOL),
-        *(_Step(_IF_EQUAL, one, "take") for one in sorted(wanted.protocols)),
+        *(_Step(_IF_EQUAL, protocol, "take") for protocol in sorted(wanted.protocols)),
         _Step(_LOAD_BYTE, _PREFIX_LENGTH),
         _Step(_IF_EQUAL, 0, "take"),
         _Step(_LOAD_BYTE, _TYPE),
@@ -120,7 +120,7 @@ def program(wanted: Wanted) -> bytes:
         _Step(_IF_EQUAL, 0, "drop"),
         _Step(_A_TO_X),
         _Step(_LOAD_BYTE_AT_X, 4),
-        *(_Step(_IF_EQUAL, one, "take") for one in sorted(wanted.protocols)),
+        *(_Step(_IF_EQUAL, protocol, "take") for protocol in sorted(wanted.protocols)),
         "drop",
         _Step(_RETURN, _NOTHING),
         "take",
@@ -142,11 +142,11 @@ def _at(places: frozenset[bytes] | None) -> Iterator[_Step | str]:
         yield _Step(_LOAD_BYTE, _FAMILY)
         yield _Step(_IF_EQUAL, socket.AF_INET6, "six")
         yield _Step(_LOAD_WORD, _DESTINATION)
-        for place in sorted(one for one in places if len(one) == 4):
+        for place in sorted(place for place in places if len(place) == 4):
             yield _Step(_IF_EQUAL, int.from_bytes(place, "big"), "take")
         yield _Step(_JUMP, 0, "drop")
         yield "six"
-        for place in sorted({one[:8] for one in places if len(one) == 16}):
+        for place in sorted({place[:8] for place in places if len(place) == 16}):
             other = f"other than {place.hex()}"
             yield _Step(_LOAD_WORD, _DESTINATION)
             yield _Step(_IF_EQUAL, int.from_bytes(place[:4], "big"), "", other)

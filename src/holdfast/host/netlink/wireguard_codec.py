@@ -184,7 +184,9 @@ def new_peer(peer: Peer) -> Iterator[bytes]:
 def changed_peer(before: Peer, after: Peer) -> Iterator[bytes]:
     """Only what differs, so that a session goes on. Prefixes that are only added are added; to take
     one away the kernel has to be told all."""
-    missing = [one for one in after.allowed_ips if one not in set(before.allowed_ips)]
+    missing = [
+        allowed_ip for allowed_ip in after.allowed_ips if allowed_ip not in set(before.allowed_ips)
+    ]
     replaces = not set(before.allowed_ips) <= set(after.allowed_ips)
     own = attributes.u32(_PEER_FLAGS, _UPDATE_ONLY | (_REPLACE_ALLOWED if replaces else 0))
     if before.preshared_key != after.preshared_key:
@@ -210,7 +212,7 @@ def _endpoint_and_keepalive(endpoint: str, keepalive: int | None) -> bytes:
 
 
 def _in_pieces(public_key: str, own: bytes, prefixes: Iterable[str]) -> Iterator[bytes]:
-    encoded = [_encoded_prefix(one) for one in prefixes]
+    encoded = [_encoded_prefix(prefix) for prefix in prefixes]
     yield _encoded(public_key, own, encoded[:_PREFIXES])
     for start in range(_PREFIXES, len(encoded), _PREFIXES):
         more = attributes.u32(_PEER_FLAGS, _UPDATE_ONLY)

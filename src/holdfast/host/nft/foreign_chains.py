@@ -28,9 +28,9 @@ def read_foreign_chains() -> tuple[ForeignChain, ...]:
             _, tables, _ = ruleset.read(lambda _table: False)
         except NoNftables:
             return ()
-    foreign = (one for one in tables if not one.comment.startswith(f"{MARK} "))
-    awake = (one for one in foreign if not int.from_bytes(one.flags, "big") & _DORMANT)
-    return tuple(chain for one in awake if one.family in _FAMILIES for chain in _chains(one))
+    foreign = (table for table in tables if not table.comment.startswith(f"{MARK} "))
+    awake = (table for table in foreign if not int.from_bytes(table.flags, "big") & _DORMANT)
+    return tuple(chain for table in awake if table.family in _FAMILIES for chain in _chains(table))
 
 
 def _chains(table: Table) -> Iterator[ForeignChain]:
@@ -41,17 +41,17 @@ def _chains(table: Table) -> Iterator[ForeignChain]:
             bases.append(entry["chain"])
         elif "rule" in entry:
             rules.setdefault(entry["rule"]["chain"], []).append(entry["rule"]["expr"])
-    for one in bases:
-        if one["type"] in (FILTER, NAT):
+    for base in bases:
+        if base["type"] in (FILTER, NAT):
             yield ForeignChain(
                 table.family,
                 table.name,
-                str(one["name"]),
-                str(one["hook"]),
-                str(one.get("policy", "accept")),
+                str(base["name"]),
+                str(base["hook"]),
+                str(base.get("policy", "accept")),
                 rules,
-                int(one["prio"]),
-                str(one["type"]),
+                int(base["prio"]),
+                str(base["type"]),
             )
 
 

@@ -151,7 +151,9 @@ class Ruleset:
                 found = self._dump(_GET_TABLE, "unspec", "nftables tables")
                 tables = [_table(body) for body in found.bodies()]
                 wanted = [table for table in tables if listed(table)]
-                listings = {one.handle: self._list(one, before, known(one)) for one in wanted}
+                listings = {
+                    table.handle: self._list(table, before, known(table)) for table in wanted
+                }
             except DriverError as error:
                 if error.code != errno.ENOENT:
                     raise

@@ -34,7 +34,7 @@ class _Sandbox:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        bound = " ".join(f"CAP_{one}" for one in self.capabilities)
+        bound = " ".join(f"CAP_{capability}" for capability in self.capabilities)
         return (*_EVERY, *_FILES, *self.more, f"CapabilityBoundingSet={bound}")
 
 

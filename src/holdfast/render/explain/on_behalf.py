@@ -33,8 +33,8 @@ def made_for(
         return {"": [*sightings]}
     facts = read_facts(paths, ())
     found: dict[str, list[Sighting]] = {}
-    for one in sightings:
-        found.setdefault(who_made(loaded, facts, key, [one]), []).append(one)
+    for sighting in sightings:
+        found.setdefault(who_made(loaded, facts, key, [sighting]), []).append(sighting)
     return found
 
 
@@ -42,7 +42,7 @@ def who_made(loaded: Loaded, facts: Facts, key: Key, sightings: Sequence[Sightin
     """The same of an address or a route, by what is known."""
     telling = _Telling(loaded, facts, site_of(loaded.router.resources, facts))
     told = _TOLD[key.kind]
-    return next((said for one in sightings if (said := told(telling, key, one))), "")
+    return next((said for sighting in sightings if (said := told(telling, key, sighting))), "")
 
 
 class _Telling:
@@ -72,22 +72,26 @@ class _Telling:
             return f"pppd made it, for {self._site.links[dev].id}"
         if seen.holder != _KERNEL:
             return ""
-        for one in self._addresses(dev):
-            if str(one.network) == prefix:
-                whose = self._owner(one, dev) or self._of_address(one, dev, "")
-                return f"the kernel made it, as address {one} is on {dev}: {whose}" if whose else ""
+        for address in self._addresses(dev):
+            if str(address.network) == prefix:
+                whose = self._owner(address, dev) or self._of_address(address, dev, "")
+                return (
+                    f"the kernel made it, as address {address} is on {dev}: {whose}"
+                    if whose
+                    else ""
+                )
         return ""
 
-    def _of_address(self, one: LinkAddress, dev: str, holder: str) -> str:
-        lease = (self._facts.leases4 if one.version == 4 else self._facts.leases6).get(dev)
-        if isinstance(lease, Lease) and one.ip in {each.ip for each in lease.addresses}:
-            return self._client(dev, one.version)
+    def _of_address(self, link_address: LinkAddress, dev: str, holder: str) -> str:
+        lease = (self._facts.leases4 if link_address.version == 4 else self._facts.leases6).get(dev)
+        if isinstance(lease, Lease) and link_address.ip in {each.ip for each in lease.addresses}:
+            return self._client(dev, link_address.version)
         session = self._session(dev)
-        if session is not None and one.ip in {each.ip for each in session.addresses}:
+        if session is not None and link_address.ip in {each.ip for each in session.addresses}:
             return f"pppd made it, for {self._site.links[dev].id}"
         if holder in _ADVERTISED:
             return self._advertised(dev)
-        if one.ip.is_link_local and dev in self._site.links:
+        if link_address.ip.is_link_local and dev in self._site.links:
             return f"the kernel made it, as every link has one, for {self._site.links[dev].id}"
         return ""
 
@@ -95,8 +99,8 @@ class _Telling:
         yield from self._site.addresses(dev)
         yield from self._facts.addresses.get(dev, ())
 
-    def _owner(self, one: LinkAddress, dev: str) -> str:
-        loaded, key = self._loaded, Key(ADDRESS.name, f"{one} dev {dev}")
+    def _owner(self, link_address: LinkAddress, dev: str) -> str:
+        loaded, key = self._loaded, Key(ADDRESS.name, f"{link_address} dev {dev}")
         found = declarations(loaded.router, key, loaded.facts, loaded.root)
         return ", and ".join(f"{each.owner} at {each.place}" for each in found)
 
@@ -105,14 +109,16 @@ class _Telling:
         return found if isinstance(found, Lease) and dev in self._site.links else None
 
     def _client(self, dev: str, version: int) -> str:
-        for one in self._clients(dev, version):
-            return f"the DHCP client of {one.id} at {one.place} made it"
+        for client in self._clients(dev, version):
+            return f"the DHCP client of {client.id} at {client.place} made it"
         return ""
 
     def _clients(self, dev: str, version: int) -> Iterator[Resource]:
-        for one in self._site.of(*(kind for kind, family in FAMILIES.items() if family == version)):
-            if self._site.ifnames.get(one.spec.interface) == dev:
-                yield one
+        for resource in self._site.of(
+            *(kind for kind, family in FAMILIES.items() if family == version)
+        ):
+            if self._site.ifnames.get(resource.spec.interface) == dev:
+                yield resource
 
     def _advertised(self, dev: str) -> str:
         if dev not in self._site.links:

@@ -87,14 +87,14 @@ def tell(paths: Paths, loaded: Loaded, resource: str) -> ResourceStory:
     view = look(paths, loaded)
     told = conditions(paths, loaded.router.resources, loaded.facts, view.plan)
     found = phases(view.plan, loaded.router.resources, loaded.suppressed)
-    statuses = [told.of(one) for one in found]
-    status = next((one for one in statuses if one.resource == resource), None)
+    statuses = [told.of(status) for status in found]
+    status = next((status for status in statuses if status.resource == resource), None)
     claims = tuple(claim for claim in view.claims.values() if resource in claim.owners)
     past = last_resource(paths, resource) if status is None else None
     if status is None and past is None and not claims:
         from holdfast.resources.spec.nearest import nearest  # only mistakes need it
 
-        known = [one.resource for one in statuses]
+        known = [status.resource for status in statuses]
         hint = nearest(resource, known) or f"; declared are {', '.join(known[:10]) or 'none'}"
         raise HoldfastError(
             f"{resource}: no such resource, now or in the generations the ledger keeps{hint}"

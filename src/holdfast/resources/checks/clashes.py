@@ -33,7 +33,7 @@ def check(site: Site) -> Iterator[Finding]:
         if kind.link is not None:
             yield from taken(links, (kind.link.field,), ifname_of, "interface {} is also", name)
         if kind.only_one:
-            managed = [one for one in alike if getattr(one.spec, "managed", True)]
+            managed = [resource for resource in alike if getattr(resource.spec, "managed", True)]
             for other in managed[1:]:
                 yield other, Fault((), f"{kind.only_one} {managed[0]}")
 

@@ -31,7 +31,7 @@ def check(site: Site) -> Iterator[Finding]:
 
 def _domains(devices: Iterable[Resource]) -> dict[str, str]:
     """Interface name -> the VRF it is in. Prefixes in different VRFs do not meet."""
-    interfaces = {one.name: one.spec for one in devices}
+    interfaces = {device.name: device.spec for device in devices}
     vrfs = {name for name, spec in interfaces.items() if spec.type == "vrf"}
     members = {name: spec.master for name, spec in interfaces.items() if spec.master in vrfs}
     return members | {name: name for name in vrfs}

@@ -72,7 +72,7 @@ def unbroken(resources: Sequence[Resource], broken: Set[int]) -> list[Resource]:
     """
     there: Counter[tuple[str, str]] = Counter()
     referring: dict[tuple[str, str], list[Resource]] = defaultdict(list)
-    out = {one.index: one for one in resources if one.index in broken}
+    out = {resource.index: resource for resource in resources if resource.index in broken}
     for resource in resources:
         there.update((asked, resource.name) for asked in registry.referred_as(resource.kind))
     for resource in resources:
@@ -91,4 +91,4 @@ def unbroken(resources: Sequence[Resource], broken: Set[int]) -> list[Resource]:
                 if resource.index not in out:
                     out[resource.index] = resource
                     left.append(resource)
-    return [one for one in resources if one.index not in out]
+    return [resource for resource in resources if resource.index not in out]

@@ -42,7 +42,10 @@ def read(part: Part, first: int) -> Contribution:
     resources = reading.collect([dict(raw) for raw in part.resources])
     if part.numbers is not None:
         numbers = part.numbers
-        resources = [replace(one, index=FIRST + numbers[one.index - first]) for one in resources]
+        resources = [
+            replace(resource, index=FIRST + numbers[resource.index - first])
+            for resource in resources
+        ]
     problems = (*forbidden, *reading.errors, *_beyond_limits(resources))
     return Contribution(part, tuple(resources), problems, tuple(reading.warnings))
 

@@ -86,7 +86,10 @@ class PartSpec(Spec):
             self.observed_at,
             self.expires_at,
             self.resources,
-            tuple(Directive(one.op, one.target.target, one.reason) for one in self.directives),
+            tuple(
+                Directive(directive.op, directive.target.target, directive.reason)
+                for directive in self.directives
+            ),
             self.action_plans,
             called,
         )
@@ -125,8 +128,12 @@ def part_of(data: Any, document: Document | None = None, name: str = KIND) -> Pa
     except ShapeError as error:
         raise ConfigError(
             [
-                Problem(place(one.location, of_key=one.of_key), dotted(one.location), one.message)
-                for one in error.complaints
+                Problem(
+                    place(complaint.location, of_key=complaint.of_key),
+                    dotted(complaint.location),
+                    complaint.message,
+                )
+                for complaint in error.complaints
             ]
         ) from None
     except ValueError as error:

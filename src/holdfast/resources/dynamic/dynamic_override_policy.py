@@ -76,7 +76,7 @@ def allowed(policies: Iterable[Resource], source: str, directive: Directive) -> 
     return any(
         allowance.source == source
         and directive.op in allowance.operations
-        and any(dynamic_target.same(one.target) == wanted for one in allowance.targets)
+        and any(dynamic_target.same(target.target) == wanted for target in allowance.targets)
         for policy in policies
         for allowance in policy.spec.allow
     )

@@ -133,7 +133,7 @@ def merge(
     nothing but the same again; the places of resources then name the generation that brought
     them."""
     admitted = _admitted(startup)
-    lifetimes = {source: one.spec.ttl for source, one in admitted.items()}
+    lifetimes = {source: resource.spec.ttl for source, resource in admitted.items()}
     given = [merging.capped(bounded(part, admitted), lifetimes.get(part.source)) for part in parts]
     current, expired = merging.split(merging.newest(given), now)
     waiting, _ = merging.split(_standbys(given, current, accepted, admitted), now)
@@ -193,7 +193,7 @@ def _repeats(
         return sorted((part.source, part.digest, _outlasts(part, admitted)) for part in parts)
 
     return said(_judged(before)) == said(current) and all(
-        standby.get(one.part.source) == one.standby for one in before.rejected
+        standby.get(rejected.part.source) == rejected.standby for rejected in before.rejected
     )
 
 
@@ -204,10 +204,10 @@ def _outlasts(part: Part, admitted: Mapping[str, Resource]) -> bool:
 
 def _judged(merged: Effective) -> list[Part]:
     """What each source said last."""
-    held = {one.part.source for one in merged.rejected if one.held is not None}
+    held = {rejected.part.source for rejected in merged.rejected if rejected.held is not None}
     return [
         *(part for part in merged.active if part.source not in held),
-        *(one.part for one in merged.rejected),
+        *(rejected.part for rejected in merged.rejected),
     ]
 
 
@@ -215,12 +215,12 @@ def _renewed(before: Effective, parts: Mapping[str, Part]) -> Effective:
     said = {old.ref: parts[old.source].ref for old in _judged(before)}
     rejected = [
         Rejected(
-            parts[one.part.source],
-            tuple(_renamed(reason, said) for reason in one.reasons),
-            one.standby,
-            tuple(_renamed(reason, said) for reason in one.against),
+            parts[rejected.part.source],
+            tuple(_renamed(reason, said) for reason in rejected.reasons),
+            rejected.standby,
+            tuple(_renamed(reason, said) for reason in rejected.against),
         )
-        for one in before.rejected
+        for rejected in before.rejected
     ]
     held = {one.part.source: one.held for one in rejected if one.held is not None}
     merger = Merger(before.startup, {})
@@ -249,15 +249,15 @@ def _merged(
     admitted: Mapping[str, Resource],
 ) -> Effective:
     merger = Merger(startup, admitted)
-    merger.take([one for one in parts if not one.by_increments], standby)
-    refused = increments.admit(merger, [one for one in parts if one.by_increments])
+    merger.take([part for part in parts if not part.by_increments], standby)
+    refused = increments.admit(merger, [part for part in parts if part.by_increments])
     effective = _finished(merger)
     accepted = [merger.accepted[source] for source in sorted(merger.accepted)]
     newest = {part.source: part for part in parts}
     return replace(
         effective,
         router=_router(merger, accepted, refused),
-        added=tuple(sorted(_added(accepted), key=lambda one: one.index)),
+        added=tuple(sorted(_added(accepted), key=lambda resource: resource.index)),
         refused=refused,
         rejected=tuple(
             Rejected(newest[source], reasons, standby.get(source), merger.against.get(source, ()))
@@ -273,18 +273,20 @@ def _finished(merger: Merger) -> Effective:
         Suppressed(target, resource, cover.masked_by, cover.until, cover.reason)
         for resource, target, cover in merger.suppressed()
     ]
-    ignored = [one for taken in accepted for one in taken.ignored]
+    ignored = [ignored for taken in accepted for ignored in taken.ignored]
     return Effective(
         merger.startup,
         merger.startup,
-        tuple(sorted(suppressed, key=lambda one: one.resource.index)),
-        ignored=tuple(sorted(ignored, key=lambda one: (one.part.source, one.directive.target))),
+        tuple(sorted(suppressed, key=lambda suppressed: suppressed.resource.index)),
+        ignored=tuple(
+            sorted(ignored, key=lambda ignored: (ignored.part.source, ignored.directive.target))
+        ),
         active=tuple(taken.given.part for taken in accepted),
     )
 
 
 def _added(accepted: Iterable[Taken]) -> Iterator[Resource]:
-    return (one for taken in accepted for one in taken.given.resources)
+    return (resource for taken in accepted for resource in taken.given.resources)
 
 
 def _router(merger: Merger, accepted: Sequence[Taken], refused: Sequence[Refused]) -> Router:
@@ -303,8 +305,8 @@ def _router(merger: Merger, accepted: Sequence[Taken], refused: Sequence[Refused
 def _admitted(startup: Router) -> dict[str, Resource]:
     """What admits each source that may contribute, by source."""
     return {
-        one.spec.contributor: one
-        for one in registry.having(startup.resources, lambda kind: kind.admits_parts)
+        resource.spec.contributor: resource
+        for resource in registry.having(startup.resources, lambda kind: kind.admits_parts)
     }
 
 
@@ -341,8 +343,8 @@ def record(part: Part) -> SourceFile:
     """What a generation keeps of a part: what it contributes, and not when it did so. A source
     that says the same again thus leads to no new generation."""
     directives = [
-        {"op": one.op, "target": one.target._asdict(), "reason": one.reason}
-        for one in part.directives
+        {"op": directive.op, "target": directive.target._asdict(), "reason": directive.reason}
+        for directive in part.directives
     ]
     # A line for each of them, so that two records can be compared.
     text = f'{{"directives": [{_lines(directives)}],\n"resources": [{_lines(part.resources)}]}}\n'
@@ -350,7 +352,7 @@ def record(part: Part) -> SourceFile:
 
 
 def _lines(values: Iterable[Mapping[str, Any]]) -> str:
-    written = (json.dumps(one, sort_keys=True, ensure_ascii=False) for one in values)
+    written = (json.dumps(value, sort_keys=True, ensure_ascii=False) for value in values)
     return ",".join(f"\n{one}" for one in written)
 
 

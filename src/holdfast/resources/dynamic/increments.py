@@ -57,12 +57,14 @@ class _Admission:
         self._reasons: dict[int, list[str]] = {}
 
     def run(self) -> None:
-        candidates = sorted(self._readable(), key=lambda one: one.index)
+        candidates = sorted(self._readable(), key=lambda resource: resource.index)
         candidates = self._without_refused(candidates, self._taken_ids(candidates))
         candidates = self._without_refused(candidates, self._not_allowed(candidates))
         candidates = self._valid_together(candidates)
         for source, read in self._read.items():
-            mine = tuple(one for one in candidates if self._source[one.index] == source)
+            mine = tuple(
+                candidate for candidate in candidates if self._source[candidate.index] == source
+            )
             self._merger.accepted[source] = Taken(replace(read, resources=mine), (), ())
 
     def refused(self) -> Iterator[Refused]:
@@ -81,7 +83,9 @@ class _Admission:
                 self._ids[index] = f"{raw['kind']}/{raw['metadata']['name']}"
             for one in read.problems:
                 self._refuse(places[one.place], f"{one.path}: {one.message}")
-            yield from (one for one in read.resources if one.index not in self._reasons)
+            yield from (
+                resource for resource in read.resources if resource.index not in self._reasons
+            )
 
     def _refuse(self, index: int, reason: str) -> None:
         self._reasons.setdefault(index, []).append(reason)
@@ -91,14 +95,14 @@ class _Admission:
     ) -> list[Resource]:
         for resource, reason in found:
             self._refuse(resource.index, reason)
-        return [one for one in candidates if one.index not in self._reasons]
+        return [candidate for candidate in candidates if candidate.index not in self._reasons]
 
     def _taken_ids(self, candidates: Iterable[Resource]) -> Iterator[tuple[Resource, str]]:
         holders = self._merger.holders()
-        for one in candidates:
-            holder = holders.setdefault(one.id, one)
-            if holder is not one:
-                yield one, f"{one.id} is declared already, at {holder.place}"
+        for candidate in candidates:
+            holder = holders.setdefault(candidate.id, candidate)
+            if holder is not candidate:
+                yield candidate, f"{candidate.id} is declared already, at {holder.place}"
 
     def _not_allowed(self, candidates: Sequence[Resource]) -> Iterator[tuple[Resource, str]]:
         merger = self._merger
@@ -107,37 +111,39 @@ class _Admission:
             source: source_policy.judge(merger.admitted[source], links) for source in self._read
         }
         count: Counter[str] = Counter()
-        for one in candidates:
-            source = self._source[one.index]
+        for candidate in candidates:
+            source = self._source[candidate.index]
             found = [
-                *judges[source].refusals(one),
-                *settings_not_allowed(merger.policies, source, (one,), links.called),
-                *self._leads_astray(source, one),
+                *judges[source].refusals(candidate),
+                *settings_not_allowed(merger.policies, source, (candidate,), links.called),
+                *self._leads_astray(source, candidate),
             ]
-            found = found or list(judges[source].count(count[source], one))
-            yield from ((one, reason) for reason in found)
+            found = found or list(judges[source].count(count[source], candidate))
+            yield from ((candidate, reason) for reason in found)
             if not found:
-                count[source] += registry.kind(one.kind).size(one)
+                count[source] += registry.kind(candidate.kind).size(candidate)
 
-    def _leads_astray(self, source: str, one: Resource) -> Iterator[str]:
-        if registry.kind(one.kind).link is not None:
+    def _leads_astray(self, source: str, resource: Resource) -> Iterator[str]:
+        if registry.kind(resource.kind).link is not None:
             part = self._read[source].part
-            yield from self._merger.led_astray(Contribution(part, (one,), (), ()))
+            yield from self._merger.led_astray(Contribution(part, (resource,), (), ()))
 
     def _valid_together(self, candidates: Sequence[Resource]) -> list[Resource]:
         left = list(candidates)
         while left:
             findings = self._merger.findings(left)
-            faults = [(one, fault) for one, fault in findings if not fault.warning]
+            faults = [(resource, fault) for resource, fault in findings if not fault.warning]
             if not faults:
                 break
-            mine = [(one, fault) for one, fault in faults if one.index in self._source]
+            mine = [
+                (resource, fault) for resource, fault in faults if resource.index in self._source
+            ]
             if not mine:  # it is told of another, which cannot be with one of these
                 last = self._first_invalid(left)
                 mine = [(last, fault) for _, fault in faults]
             reasons = (
-                (one, f"with it the configuration is invalid: {problem(one, fault)}")
-                for one, fault in mine
+                (resource, f"with it the configuration is invalid: {problem(resource, fault)}")
+                for resource, fault in mine
             )
             left = self._without_refused(left, reasons)
         if left:

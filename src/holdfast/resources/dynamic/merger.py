@@ -51,9 +51,11 @@ class Merger:
     policies: list[Resource] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._declared = {one.id: one for one in self.startup.resources}
+        self._declared = {resource.id: resource for resource in self.startup.resources}
         self.policies = [
-            one for one in self.startup.resources if isinstance(one.spec, DynamicOverridePolicy)
+            resource
+            for resource in self.startup.resources
+            if isinstance(resource.spec, DynamicOverridePolicy)
         ]
 
     def take(self, parts: Sequence[Part], standby: Mapping[str, Part]) -> None:
@@ -84,7 +86,7 @@ class Merger:
     def holders(self) -> dict[str, Resource]:
         """What is declared so far, by id."""
         taken = chain.from_iterable(one.given.resources for one in self.accepted.values())
-        return {one.id: one for one in (*taken, *self._declared.values())}
+        return {resource.id: resource for resource in (*taken, *self._declared.values())}
 
     def findings(self, more: Iterable[Resource]) -> list[Finding]:
         """What is wrong with all that is accepted and these after it, and what may be."""
@@ -93,13 +95,15 @@ class Merger:
     def note_warnings(self, more: Iterable[Resource]) -> None:
         """They are accepted, too."""
         found = self.findings(more)
-        self.warnings = tuple(problem(one, fault) for one, fault in found if one.part)
+        self.warnings = tuple(
+            problem(resource, fault) for resource, fault in found if resource.part
+        )
 
     def _slots(self, parts: Iterable[Part], standby: Mapping[str, Part]) -> dict[str, int]:
         """The index of the first resource of each source in the effective config. It is the same
         for whichever part of it is taken, so that nothing else changes its place."""
         found: dict[str, int] = {}
-        free = 1 + max((one.index for one in self.startup.resources), default=-1)
+        free = 1 + max((resource.index for resource in self.startup.resources), default=-1)
         for part in parts:
             found[part.source] = free
             other = standby.get(part.source)
@@ -195,7 +199,7 @@ class Merger:
         yield from source_policy.refusals(policy, given.part, given.resources, others)
         called = source_policy.Links.of((*others, *given.resources)).called
         yield from settings_not_allowed(self.policies, source, given.resources, called)
-        if any(registry.kind(one.kind).link is not None for one in given.resources):
+        if any(registry.kind(resource.kind).link is not None for resource in given.resources):
             yield from self.led_astray(given)
 
     def led_astray(self, given: Contribution) -> Iterator[str]:
@@ -222,7 +226,7 @@ class Merger:
 
     def _conflicts(self, given: Contribution) -> Iterator[str]:
         taken = chain.from_iterable(one.given.resources for one in self.accepted.values())
-        others = {one.id: one for one in taken}
+        others = {resource.id: resource for resource in taken}
         for resource in given.resources:
             holder = self._declared.get(resource.id) or others.get(resource.id)
             if holder is not None:
@@ -232,19 +236,19 @@ class Merger:
         """By id of the resource."""
         spelled = [
             Mask(
-                one.part,
-                replace(one.directive, target=dynamic_target.same(one.directive.target)),
+                mask.part,
+                replace(mask.directive, target=dynamic_target.same(mask.directive.target)),
             )
-            for one in masks
+            for mask in masks
         ]
         return {str(target): (target, cover) for target, cover in merging.covers(spelled).items()}
 
     def _resources(self, accepted: Iterable[Taken]) -> tuple[Resource, ...]:
         taken = list(accepted)
         masked = self._covered(mask for one in taken for mask in one.masks)
-        remaining = [one for one in self.startup.resources if one.id not in masked]
+        remaining = [resource for resource in self.startup.resources if resource.id not in masked]
         added = chain.from_iterable(one.given.resources for one in taken)
-        return (*remaining, *sorted(added, key=lambda one: one.index))
+        return (*remaining, *sorted(added, key=lambda resource: resource.index))
 
     def _check(self, accepted: Iterable[Taken]) -> tuple[list[Problem], tuple[Problem, ...]]:
         """What is wrong with all of it together, and what of the parts may be."""
@@ -259,8 +263,8 @@ class Merger:
 
     def _findings(self, resources: Sequence[Resource]) -> Iterator[Finding]:
         names: dict[str, set[str]] = defaultdict(set)
-        for one in resources:
-            names[one.kind].add(one.name)
+        for resource in resources:
+            names[resource.kind].add(resource.name)
         # Not the very lines of routes that clash: to find them in a long list takes half a second,
         # and a bad part would cost that whenever its source says it again.
         return cross_checks.check(resources, names, lambda _resource, _wanted: {})
@@ -277,7 +281,9 @@ def unnamed(source: str) -> str:
 
 
 def shown(reasons: Iterable[str]) -> Reasons:
-    found = [one if len(one) <= _REASON_MAX else f"{one[:_REASON_MAX]}…" for one in reasons]
+    found = [
+        reason if len(reason) <= _REASON_MAX else f"{reason[:_REASON_MAX]}…" for reason in reasons
+    ]
     more = len(found) - _REASONS_SHOWN
     return (*found[:_REASONS_SHOWN], f"and {more} more") if more > 0 else tuple(found)
 

@@ -12,7 +12,9 @@ from holdfast.resources.site import Site
 
 def check(site: Site) -> Iterator[Finding]:
     policies = site.of(ProviderActionPolicy)
-    executors = [one for one in site.of(Plugin) if EXECUTES in (one.spec.capabilities or ())]
+    executors = [
+        resource for resource in site.of(Plugin) if EXECUTES in (resource.spec.capabilities or ())
+    ]
     for policy in policies[:1]:
         if policy.spec.enabled and not executors:
             message = f"no Plugin has the capability {EXECUTES}: nothing can be executed"

@@ -154,7 +154,9 @@ class ProviderActionPolicy(Spec):
 
 def policy_of(startup: Iterable[Resource]) -> Resource | None:
     """The one there is; a startup file with two is invalid."""
-    return next((one for one in startup if isinstance(one.spec, ProviderActionPolicy)), None)
+    return next(
+        (resource for resource in startup if isinstance(resource.spec, ProviderActionPolicy)), None
+    )
 
 
 def check(resource: Resource) -> Iterator[Fault]:

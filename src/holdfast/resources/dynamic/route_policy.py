@@ -58,4 +58,4 @@ def holds_peer(allowed: Iterable[Network], peer: str) -> bool:
 
 
 def holds_number(allowed: Iterable[Numbers], number: int) -> bool:
-    return any(one.first <= number <= one.last for one in allowed)
+    return any(numbers.first <= number <= numbers.last for numbers in allowed)

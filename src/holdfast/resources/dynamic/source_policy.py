@@ -69,15 +69,15 @@ class Links:
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> Links:
         found = cls({}, defaultdict(set), defaultdict(set))
-        for one in resources:
-            for asked in registry.referred_as(one.kind):
-                found.named[asked, one.name] = one
-            link = registry.kind(one.kind).link
+        for resource in resources:
+            for asked in registry.referred_as(resource.kind):
+                found.named[asked, resource.name] = resource
+            link = registry.kind(resource.kind).link
             if link is not None:
-                ifname = link.ifname(one)
-                found.ifnames[one.name].add(ifname)
-                if not one.part:
-                    found.declared[ifname].add(one.name)
+                ifname = link.ifname(resource)
+                found.ifnames[resource.name].add(ifname)
+                if not resource.part:
+                    found.declared[ifname].add(resource.name)
         return found
 
     def called(self, name: str) -> set[str]:
@@ -104,8 +104,8 @@ class Judge:
     prefixes: tuple[Network, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        four = [one for one in self.allow.prefixes if isinstance(one, IPv4Network)]
-        six = [one for one in self.allow.prefixes if isinstance(one, IPv6Network)]
+        four = [prefix for prefix in self.allow.prefixes if isinstance(prefix, IPv4Network)]
+        six = [prefix for prefix in self.allow.prefixes if isinstance(prefix, IPv6Network)]
         merged = (*collapse_addresses(four), *collapse_addresses(six))
         object.__setattr__(self, "prefixes", merged)
 
@@ -114,109 +114,114 @@ class Judge:
         said = f"{part.ref}: expiresAt: is missing, or more than {longest} after observedAt"
         return f"{said}, which is the most that {self._who} may say by {self.policy}"
 
-    def count(self, others: int, one: Resource) -> Iterator[str]:
+    def count(self, others: int, resource: Resource) -> Iterator[str]:
         """One more, besides so many others of its source."""
-        found = others + registry.kind(one.kind).size(one)
+        found = others + registry.kind(resource.kind).size(resource)
         if found > self.allow.max_resources:
-            told = f"{one.place}: {one.id}: would be resource {found}"
+            told = f"{resource.place}: {resource.id}: would be resource {found}"
             yield f"{told}, more than {self._may('maxResources', str(found))}"
 
     def count_of_part(self, resources: tuple[Resource, ...]) -> Iterator[str]:
-        found = sum(registry.kind(one.kind).size(one) for one in resources)
+        found = sum(registry.kind(resource.kind).size(resource) for resource in resources)
         if found > self.allow.max_resources:
             told = f"{resources[0].part}: resources: are {found}"
             yield f"{told}, more than {self._may('maxResources', str(found))}"
 
-    def refusals(self, one: Resource) -> Iterator[str]:
-        if one.kind not in self.allow.kinds:
-            yield self._refusal(one, "kind", one.kind, "kinds", one.kind)
-        if not any(matches(pattern, one.name) for pattern in self.allow.names):
-            yield self._refusal(one, "metadata.name", one.name, "names", one.name)
-        yield from dict.fromkeys(self._fields(one))
+    def refusals(self, resource: Resource) -> Iterator[str]:
+        if resource.kind not in self.allow.kinds:
+            yield self._refusal(resource, "kind", resource.kind, "kinds", resource.kind)
+        if not any(matches(pattern, resource.name) for pattern in self.allow.names):
+            yield self._refusal(resource, "metadata.name", resource.name, "names", resource.name)
+        yield from dict.fromkeys(self._fields(resource))
 
-    def _fields(self, one: Resource) -> Iterator[str]:
-        kind = registry.kind(one.kind)
+    def _fields(self, resource: Resource) -> Iterator[str]:
+        kind = registry.kind(resource.kind)
         # Whom a session is held with is judged by `peers`, and not by what may be advertised.
-        peers = {reach.location for reach in kind.reaches(one) if reach.peer}
-        for location, form, value in shape.values(one.spec):
+        peers = {reach.location for reach in kind.reaches(resource) if reach.peer}
+        for location, form, value in shape.values(resource.spec):
             if location in peers:
                 continue
             if form.reach is None:
-                said = f"{one.id}: what {value!r} leads to cannot be judged, so no policy allows it"
+                said = f"{resource.id}: what {value!r} leads to cannot be judged, so no policy"
+                said += " allows it"
                 path = dotted(("spec", *location))
-                yield f"{one.place}: {path}: {said} to {self._who}: leave the field out"
+                yield f"{resource.place}: {path}: {said} to {self._who}: leave the field out"
                 continue
             for network in form.reach(value):
-                yield from self._network(one, location, network)
+                yield from self._network(resource, location, network)
             if form.ifname:
-                yield from self._link(one, location, value, {value})
+                yield from self._link(resource, location, value, {value})
             elif form.refers and value:
                 for name in self._led_to(form.refers, value, set()):
-                    yield from self._link(one, location, name, self.links.called(name))
+                    yield from self._link(resource, location, name, self.links.called(name))
         if kind.link is not None:
-            ifname = kind.link.ifname(one)
-            yield from self._link(one, (kind.link.field,), ifname, {ifname})
-        for reach in kind.reaches(one):
+            ifname = kind.link.ifname(resource)
+            yield from self._link(resource, (kind.link.field,), ifname, {ifname})
+        for reach in kind.reaches(resource):
             if reach.learned:
-                yield from self._learned(one, reach)
+                yield from self._learned(resource, reach)
             elif reach.network is not None:
-                yield from self._network(one, reach.location, reach.network)
+                yield from self._network(resource, reach.location, reach.network)
             for network in self._outside(reach.packed):
-                yield from self._network(one, reach.location, network)
-            yield from self._route(one, reach)
+                yield from self._network(resource, reach.location, network)
+            yield from self._route(resource, reach)
             if reach.ifname:
-                yield from self._link(one, reach.location, reach.ifname, {reach.ifname})
+                yield from self._link(resource, reach.location, reach.ifname, {reach.ifname})
             if reach.link:
                 called = self.links.called(reach.link)
-                yield from self._link(one, reach.location, reach.link, called)
-        yield from self.links_cut_off(one)
+                yield from self._link(resource, reach.location, reach.link, called)
+        yield from self.links_cut_off(resource)
 
-    def _learned(self, one: Resource, reach: Reach) -> Iterator[str]:
+    def _learned(self, resource: Resource, reach: Reach) -> Iterator[str]:
         if self.allow.may_learn_routes or reach.network is None:
             return
-        if any(self._network(one, reach.location, reach.network)):
+        if any(self._network(resource, reach.location, reach.network)):
             path = dotted(("spec", *reach.location))
             yield (
-                f"{one.place}: {path}: {one.id}: routes to {reach.network} may come by it, which is"
-                f" not what {self._who} may declare by {self.policy}: to allow it, set"
+                f"{resource.place}: {path}: {resource.id}: routes to {reach.network} may come by"
+                f" it, which is not what {self._who} may declare by {self.policy}: to allow it, set"
                 " allow.mayLearnRoutes"
             )
 
-    def _route(self, one: Resource, reach: Reach) -> Iterator[str]:
+    def _route(self, resource: Resource, reach: Reach) -> Iterator[str]:
         path = dotted(("spec", *reach.location))
         if reach.advertised and reach.network is not None:
             rule = self.allow.prefix_length
             trouble = route_policy.length_trouble(rule, reach.network)
             if trouble:
                 yield (
-                    f"{one.place}: {path}: {one.id}: {trouble}, which is what {self._who} may"
-                    f" advertise by {self.policy}: allow.prefixLength is {rule}"
+                    f"{resource.place}: {path}: {resource.id}: {trouble}, which is what"
+                    f" {self._who} may advertise by {self.policy}: allow.prefixLength is {rule}"
                 )
         if reach.peer and not route_policy.holds_peer(self.allow.peers, reach.peer):
-            yield self._refusal(one, path, f"peer {reach.peer}", "peers", reach.peer)
+            yield self._refusal(resource, path, f"peer {reach.peer}", "peers", reach.peer)
         number = reach.autonomous_system
         if number and not route_policy.holds_number(self.allow.autonomous_systems, number):
-            yield self._refusal(one, path, f"AS {number}", "autonomousSystems", str(number))
+            yield self._refusal(resource, path, f"AS {number}", "autonomousSystems", str(number))
         if reach.unnumbered_as and self.allow.autonomous_systems != (route_policy.EVERY,):
             yield self._refusal(
-                one, path, "an AS without its number", "autonomousSystems", str(route_policy.EVERY)
+                resource,
+                path,
+                "an AS without its number",
+                "autonomousSystems",
+                str(route_policy.EVERY),
             )
         if reach.instance and not self.allow.may_configure_instance:
             yield (
-                f"{one.place}: {one.id}: {self._who} may not configure the BGP instance by"
-                f" {self.policy}: to allow it, set allow.mayConfigureInstance"
+                f"{resource.place}: {resource.id}: {self._who} may not configure the BGP"
+                f" instance by {self.policy}: to allow it, set allow.mayConfigureInstance"
             )
 
-    def links_cut_off(self, one: Resource) -> Iterator[str]:
+    def links_cut_off(self, resource: Resource) -> Iterator[str]:
         """Those that `allow.interfaces` does not name in full: what a link was used for is cut off,
         and the link stays as it is when the part is gone."""
-        for reach in registry.kind(one.kind).reaches(one):
+        for reach in registry.kind(resource.kind).reaches(resource):
             patterns = self.allow.interfaces
             if reach.cut and not self.links.allows(patterns, reach.ifname, in_full=True):
-                said = f"{one.id}: {self._who} may not {reach.cut.format(reach.ifname)}"
+                said = f"{resource.id}: {self._who} may not {reach.cut.format(reach.ifname)}"
                 path = dotted(("spec", *reach.location))
                 yield (
-                    f"{one.place}: {path}: {said} by {self.policy}: to allow it, add"
+                    f"{resource.place}: {path}: {said} by {self.policy}: to allow it, add"
                     f" {reach.ifname} in full to allow.interfaces"
                 )
 
@@ -236,8 +241,12 @@ class Judge:
         """Those that may be refused. There may be 100 000 in a list, and to make a network of each
         takes seconds."""
         allowed = {
-            4: [(int(one[0]), int(one[-1])) for one in self.prefixes if one.version == 4],
-            6: [(int(one[0]), int(one[-1])) for one in self.prefixes if one.version == 6],
+            4: [
+                (int(prefix[0]), int(prefix[-1])) for prefix in self.prefixes if prefix.version == 4
+            ],
+            6: [
+                (int(prefix[0]), int(prefix[-1])) for prefix in self.prefixes if prefix.version == 6
+            ],
         }
         for key in packed:
             version, bits = (4, 32) if len(key) == 5 else (6, 128)
@@ -247,20 +256,22 @@ class Judge:
             if not fits or (version == 6 and first >> 32 == 0xFFFF):
                 yield (IPv4Network if version == 4 else IPv6Network)((first, key[0]))
 
-    def _network(self, one: Resource, at: Location, network: Network) -> Iterator[str]:
+    def _network(self, resource: Resource, at: Location, network: Network) -> Iterator[str]:
         for wanted in (network, *_as_ipv4(network)):
             if not any(_within(wanted, allowed) for allowed in self.prefixes):
                 path = dotted(("spec", *at))
-                yield self._refusal(one, path, str(wanted), "prefixes", str(wanted))
+                yield self._refusal(resource, path, str(wanted), "prefixes", str(wanted))
 
-    def _link(self, one: Resource, at: Location, name: str, called: set[str]) -> Iterator[str]:
+    def _link(self, resource: Resource, at: Location, name: str, called: set[str]) -> Iterator[str]:
         for ifname in sorted(called):
             if not self.links.allows(self.allow.interfaces, ifname):
                 shown = f"{name} (link {ifname})" if name != ifname else f"link {ifname}"
-                yield self._refusal(one, dotted(("spec", *at)), shown, "interfaces", ifname)
+                yield self._refusal(resource, dotted(("spec", *at)), shown, "interfaces", ifname)
 
-    def _refusal(self, one: Resource, path: str, said: str, under: str, write: str) -> str:
-        return f"{one.place}: {path}: {one.id}: {said} is not what {self._may(under, write)}"
+    def _refusal(self, resource: Resource, path: str, said: str, under: str, write: str) -> str:
+        return (
+            f"{resource.place}: {path}: {resource.id}: {said} is not what {self._may(under, write)}"
+        )
 
     def _may(self, under: str, write: str) -> str:
         said = f"{self._who} may declare by {self.policy}"

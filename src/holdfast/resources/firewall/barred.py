@@ -18,13 +18,13 @@ _ORDER = ("prerouting", "input", "forward", "postrouting")
 
 def barred(site: Site, chains: Iterable[ForeignChain]) -> dict[str, str]:
     """By resource: which chain drops what it opens or sends it elsewhere, by which of its rules."""
-    known = [one for one in chains if one.hook in _ORDER]
-    known.sort(key=lambda one: (_ORDER.index(one.hook), one.priority))
+    known = [chain for chain in chains if chain.hook in _ORDER]
+    known.sort(key=lambda foreign_chain: (_ORDER.index(foreign_chain.hook), foreign_chain.priority))
     found: dict[str, str] = {}
-    for one in exposures(site) if known else ():
-        why = _exposure(one, site, known)
+    for exposure in exposures(site) if known else ():
+        why = _exposure(exposure, site, known)
         if why:
-            found[one.resource.id] = why
+            found[exposure.resource.id] = why
     for policy in site.of(FirewallPolicy)[:1] if known else ():
         why = "; ".join(_policy(policy, site, known))
         if why:
@@ -32,13 +32,13 @@ def barred(site: Site, chains: Iterable[ForeignChain]) -> dict[str, str]:
     return found
 
 
-def _exposure(one: Exposure, site: Site, chains: Sequence[ForeignChain]) -> str:
-    for each in journey.of_exposure(one, site):
+def _exposure(exposure: Exposure, site: Site, chains: Sequence[ForeignChain]) -> str:
+    for each in journey.of_exposure(exposure, site):
         stopped = _stopped(each, chains)
         if stopped is None:
             continue
         chain, end = stopped
-        what = f"it from {each.link}" if len(one.outside) > 1 else "it"
+        what = f"it from {each.link}" if len(exposure.outside) > 1 else "it"
         does = f"drops {what}" if end.fate is Fate.DROPPED else f"sends {what} {_place(end)}"
         return f"{chain}, which is not ours, {does} {end.how}"
     return ""

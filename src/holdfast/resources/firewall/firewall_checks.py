@@ -149,14 +149,16 @@ def _unanswered(resource: Resource, site: Site) -> Iterator[Finding]:
     Others are for the provider to send here."""
     translation = resource.spec.translation
     link = site.ifnames.get(resource.spec.outbound_interface, "")
-    on_link = [one for one in site.addresses(link) if link and one.version == 4]
+    on_link = [address for address in site.addresses(link) if link and address.version == 4]
     found: list[tuple[Location, IPv4Address]] = []
     if translation.address is not None:
         found.append((("translation", "address"), translation.address))
     for index, address in enumerate(translation.addresses or ()):
         found.append((("translation", "addresses", index), address))
     for location, address in found:
-        if address not in site.hosts and any(address in one.network for one in on_link):
+        if address not in site.hosts and any(
+            address in ipv4_interface.network for ipv4_interface in on_link
+        ):
             message = (
                 f"is no address of the router, so nobody on {resource.spec.outbound_interface}"
                 f" answers for {address}: declare it there, as an IPv4StaticAddress {address}/32"

@@ -157,7 +157,7 @@ def _verdict_by_map(said: Mapping[str, Any], packet: Packet) -> tuple[bool | Non
             return None, _UNKNOWN
         verdicts.append(next((verdict for holds, verdict in held if holds), None))
     first = verdicts[0]
-    if any(one != first for one in verdicts):
+    if any(verdict != first for verdict in verdicts):
         return None, _UNKNOWN
     if first is None:
         return False, None

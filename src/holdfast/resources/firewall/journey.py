@@ -77,11 +77,11 @@ def _of_end(end: End) -> dict[str, tuple[str, ...]]:
     return known
 
 
-def of_exposure(one: Exposure, site: Site) -> Iterator[Journey]:
-    spec = one.spec
+def of_exposure(exposure: Exposure, site: Site) -> Iterator[Journey]:
+    spec = exposure.spec
     host = () if spec.suffix else (str(spec.internal_address),)
     inside = End(host, spec.port, local=spec.internal_address in site.hosts)
-    for link in one.outside:
+    for link in exposure.outside:
         # IPv4 services are at whichever addresses the router has, IPv6 ones at the host's own.
         own = _declared(site, link, 4)
         sent_to = End(own, spec.external_port, local=True)
@@ -90,17 +90,17 @@ def of_exposure(one: Exposure, site: Site) -> Iterator[Journey]:
         yield Journey(link, spec.version, spec.protocol, sent_to, inside)
 
 
-def of_opening(one: Opening, site: Site) -> Iterator[Journey]:
+def of_opening(opening: Opening, site: Site) -> Iterator[Journey]:
     """Only by IP versions that the link has an address of, as far as those are declared."""
-    for link in one.links:
+    for link in opening.links:
         versions = {each.version for each in site.addresses(link)} or {4}
-        for port in one.ports:
-            dhcp = _DHCP.get(port) if one.name == "dhcp" else None
+        for port in opening.ports:
+            dhcp = _DHCP.get(port) if opening.name == "dhcp" else None
             for version in sorted(versions & {dhcp} if dhcp else versions):
                 # What is for a DHCP server is for everybody on the link.
                 own = () if dhcp else _declared(site, link, version)
                 end = End(own, port, local=None if dhcp else True)
-                for protocol in one.protocols:
+                for protocol in opening.protocols:
                     yield Journey(link, version, protocol, end, end)
 
 

@@ -19,9 +19,9 @@ class Reach:
 
     def __init__(self, site: Site, version: int) -> None:
         subnets = [
-            one.spec.address.network
-            for one in site.static_addresses
-            if one.spec.address.version == version
+            static_address.spec.address.network
+            for static_address in site.static_addresses
+            if static_address.spec.address.version == version
         ]
         led_to = list(_led_to(site, version))
         # Where no network is declared, or some come from elsewhere, any host may be there.
@@ -30,7 +30,7 @@ class Reach:
         for network in () if self._all else (*subnets, *filter(None, led_to)):
             self._declared.add(network)
         lists = site.having(lambda kind: kind.lines_declaring)
-        self._lists: list[RouteLines | None] = [one.content for one in lists]
+        self._lists: list[RouteLines | None] = [resource.content for resource in lists]
 
     def holds(self, host: Address) -> bool:
         if self._all or self._declared.hold(host):
@@ -40,9 +40,9 @@ class Reach:
 
 def _led_to(site: Site, version: int) -> Iterator[Network | None]:
     """By routes, default routes aside, and behind links; None where any network may be."""
-    for one in site.having(lambda kind: kind.behind):
-        behind = registry.kind(one.kind).behind
-        found = behind(one, version) if behind is not None else ()
+    for resource in site.having(lambda kind: kind.behind):
+        behind = registry.kind(resource.kind).behind
+        found = behind(resource, version) if behind is not None else ()
         yield from (None,) if found is None else found
 
 

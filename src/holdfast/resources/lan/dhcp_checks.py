@@ -55,12 +55,14 @@ def _servers(site: Site) -> Iterator[Finding]:
             if wrong:
                 yield server, Fault(("listenInterfaces", index), wrong)
     resolving = [
-        one for one in site.of(IPv4DHCPServer) if one.spec.managed and _answers(one.spec.dns)
+        resource
+        for resource in site.of(IPv4DHCPServer)
+        if resource.spec.managed and _answers(resource.spec.dns)
     ]
-    for one in resolving[1:]:
-        if one.spec.dns != resolving[0].spec.dns:
+    for resource in resolving[1:]:
+        if resource.spec.dns != resolving[0].spec.dns:
             message = f"one dnsmasq answers for all, and {resolving[0]} says how already"
-            yield one, Fault(("dns",), message)
+            yield resource, Fault(("dns",), message)
 
 
 def _unspeakable(link: str, site: Site) -> str:
@@ -101,8 +103,10 @@ def _scope(scope: Resource, site: Site) -> Iterator[Finding]:
 
 def _silent(scope: Resource, server: Resource, site: Site) -> Iterator[Finding]:
     """Clients are told to ask a router that was told not to answer."""
-    servers = [one for one in site.of(IPv4DHCPServer) if one.spec.managed]
-    mute = next((one for one in servers if one.spec.dns and not one.spec.dns.enabled), None)
+    servers = [resource for resource in site.of(IPv4DHCPServer) if resource.spec.managed]
+    mute = next(
+        (server for server in servers if server.spec.dns and not server.spec.dns.enabled), None
+    )
     if (
         scope.spec.dns_source == "self"
         and server.spec.managed
@@ -115,12 +119,12 @@ def _silent(scope: Resource, server: Resource, site: Site) -> Iterator[Finding]:
 
 def _declared(link: str, family: int, site: Site) -> list[Interface]:
     dev = site.ifnames.get(link, "")
-    return [one for one in site.addresses(dev) if one.version == family] if dev else []
+    return [address for address in site.addresses(dev) if address.version == family] if dev else []
 
 
 def _in_subnet(spec: IPv4DHCPScope, addresses: list[Interface]) -> Iterator[Fault]:
     """Where no address is declared, the one the link has when the time comes is the measure."""
-    own = [one.ip for one in addresses]
+    own = [address.ip for address in addresses]
     routers = {spec.router} if spec.router is not None and spec.router not in own else set()
     for router in (*own, *routers):
         if int(spec.range_start) <= int(router) <= int(spec.range_end):
@@ -129,8 +133,8 @@ def _in_subnet(spec: IPv4DHCPScope, addresses: list[Interface]) -> Iterator[Faul
             yield Fault(("rangeStart",), message, warning=True)
     if not addresses:
         return
-    around = next((one for one in addresses if spec.range_start in one.network), None)
-    shown = ", ".join(str(one.network) for one in addresses)
+    around = next((address for address in addresses if spec.range_start in address.network), None)
+    shown = ", ".join(str(address.network) for address in addresses)
     if around is None:
         message = f"{spec.range_start} is in no subnet of {spec.interface}: {shown}"
         yield Fault(("rangeStart",), message)
@@ -151,9 +155,9 @@ def _own_suffixes(spec: IPv6DHCPScope, link: str, site: Site) -> Iterator[Fault]
         return
     own = [int(one.ip) & _HOST_MASK for one in _declared(link, 6, site)]
     own += [
-        int(one.spec.address_suffix)
-        for one in site.of(IPv6DelegatedAddress)
-        if link and site.device(one.spec.interface) == site.device(link)
+        int(resource.spec.address_suffix)
+        for resource in site.of(IPv6DelegatedAddress)
+        if link and site.device(resource.spec.interface) == site.device(link)
     ]
     for number in dict.fromkeys(own):
         if int(spec.range_start) <= number <= int(spec.range_end):
@@ -170,11 +174,11 @@ def _ends(own: Interface) -> tuple[object, ...]:
 
 
 def _ranges(scopes: list[Resource]) -> Iterator[Finding]:
-    ordered = sorted(scopes, key=lambda one: (one.spec.range_start, one.index))
+    ordered = sorted(scopes, key=lambda scope: (scope.spec.range_start, scope.index))
     last = ordered[0]
     for scope in ordered[1:]:
         if scope.spec.range_start <= last.spec.range_end:
-            first, second = sorted((last, scope), key=lambda one: one.index)
+            first, second = sorted((last, scope), key=lambda resource: resource.index)
             message = f"the range overlaps that of {first}"
             yield second, Fault(("rangeStart",), message)
         if scope.spec.range_end > last.spec.range_end:
@@ -188,39 +192,39 @@ def _one_each(scopes: list[Resource]) -> Iterator[Finding]:
 
 
 def _agree_on_authority(scopes: Iterable[Resource]) -> Iterator[Finding]:
-    said: list[Resource] = [one for one in scopes if one.spec.authoritative is not None]
-    for one in said[1:]:
-        if one.spec.authoritative != said[0].spec.authoritative:
+    said: list[Resource] = [scope for scope in scopes if scope.spec.authoritative is not None]
+    for resource in said[1:]:
+        if resource.spec.authoritative != said[0].spec.authoritative:
             message = f"holds for all scopes together, and {said[0]} says otherwise"
-            yield one, Fault(("authoritative",), message)
+            yield resource, Fault(("authoritative",), message)
 
 
 def _reservations(site: Site) -> Iterator[Finding]:
     grouped: dict[Named, list[Resource]] = defaultdict(list)
-    for one in site.of(*RESERVATIONS):
-        grouped[scope_of(one)].append(one)
+    for resource in site.of(*RESERVATIONS):
+        grouped[scope_of(resource)].append(resource)
     for key, reservations in grouped.items():
         scope = site.find(*key)
         yield from _twice(reservations)
         if scope is None:
             continue
         if isinstance(scope.spec, IPv6DHCPScope) and scope.spec.mode != "stateful":
-            for one in reservations:
+            for resource in reservations:
                 message = f"{scope} gives no addresses: its mode is {scope.spec.mode}"
-                yield one, Fault(("scope",), message)
+                yield resource, Fault(("scope",), message)
             continue
         family = 4 if isinstance(scope.spec, IPv4DHCPScope) else 6
         addresses = _declared(link_of(scope, site), family, site)
-        own = {int(one.ip): one for one in addresses}
+        own = {int(address.ip): address for address in addresses}
         spans = [
-            (int(one.network.network_address), int(one.network.broadcast_address), one)
-            for one in addresses
-            if family == 6 or scope.spec.range_start in one.network
+            (int(address.network.network_address), int(address.network.broadcast_address), address)
+            for address in addresses
+            if family == 6 or scope.spec.range_start in address.network
         ]
-        for one in reservations:
-            fault = _misplaced(one.spec, scope, own, spans)
+        for resource in reservations:
+            fault = _misplaced(resource.spec, scope, own, spans)
             if fault:
-                yield one, Fault(("address",), fault)
+                yield resource, Fault(("address",), fault)
 
 
 def _misplaced(
@@ -249,33 +253,37 @@ def _misplaced(
 
 def _twice(reservations: list[Resource]) -> Iterator[Finding]:
     seen: dict[Hashable, Resource] = {}
-    for one in reservations:
-        spec: DHCPReservation = one.spec
+    for reservation in reservations:
+        spec: DHCPReservation = reservation.spec
         field, client = identity(spec)
         wanted = ((field, client), ("address", int(spec.address)), ("hostname", spec.hostname))
         for what in wanted:
-            first = seen.setdefault(what, one) if what[1] is not None else one
-            if first is not one:
+            first = seen.setdefault(what, reservation) if what[1] is not None else reservation
+            if first is not reservation:
                 shown = spec.address if what[0] == "address" else what[1]
-                yield one, Fault((what[0],), f"{shown} is reserved by {first} already")
+                yield reservation, Fault((what[0],), f"{shown} is reserved by {first} already")
 
 
 def _forwarders(site: Site) -> Iterator[Finding]:
     seen: dict[str, Resource] = {}
     servers = site.of(*SERVERS)
-    theirs = servers[0] if servers and not any(one.spec.managed for one in servers) else None
-    managed = [one for one in servers if one.spec.managed]
+    theirs = servers[0] if servers and not any(server.spec.managed for server in servers) else None
+    managed = [server for server in servers if server.spec.managed]
     mute = next(
-        (one for one in managed if getattr(one.spec, "dns", None) and not one.spec.dns.enabled),
+        (
+            resource
+            for resource in managed
+            if getattr(resource.spec, "dns", None) and not resource.spec.dns.enabled
+        ),
         None,
     )
-    for one in site.of(DNSConditionalForwarder):
-        first = seen.setdefault(one.spec.domain, one)
-        if first is not one:
-            message = f"{one.spec.domain} is forwarded by {first} already"
-            yield one, Fault(("domain",), message)
+    for resource in site.of(DNSConditionalForwarder):
+        first = seen.setdefault(resource.spec.domain, resource)
+        if first is not resource:
+            message = f"{resource.spec.domain} is forwarded by {first} already"
+            yield resource, Fault(("domain",), message)
         if theirs is not None:
             message = f"is not applied: {theirs} is `managed: false`, so its DNS is not ours"
-            yield one, Fault((), message, warning=True)
+            yield resource, Fault((), message, warning=True)
         elif mute is not None and resolver_of(managed) is None:
-            yield one, Fault((), f"has no effect: {mute} says `dns.enabled: false`")
+            yield resource, Fault((), f"has no effect: {mute} says `dns.enabled: false`")

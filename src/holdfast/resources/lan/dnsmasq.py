@@ -44,7 +44,7 @@ def combine(site: Site) -> Iterator[Declared]:
     conf = file(texts.CONF, texts.conf(lan, site).encode(), check="dnsmasq")
     yield from _owned(conf, lan.main)
     program = service(_unit(conf, reread, site))
-    needs = (conf.key, *(one.key for one in reread))
+    needs = (conf.key, *(artifact.key for artifact in reread))
     for owner in lan.main:
         yield owner, Intent(owner.id, program, owner.place, requires=needs)
 
@@ -65,7 +65,7 @@ def _files(lan: Lan, site: Site) -> Iterator[Made]:
             text = partial(option, scope, site)
             yield from _written(path, [scope, *policy], text, "dnsmasq options")
         reservations = lan.reservations.get((type(scope.spec), scope.name), [])
-        hosts = texts.HEAD + "".join([line(one.spec) for one in reservations])
+        hosts = texts.HEAD + "".join([line(reservation.spec) for reservation in reservations])
         artifact = file(texts.hosts(scope), hosts.encode(), check="dnsmasq hosts")
         yield [scope, *reservations], artifact
 
@@ -112,7 +112,7 @@ def _owned(artifact: Artifact, owners: Iterable[Resource]) -> Iterator[Declared]
 
 
 def _unit(conf: Artifact, reread: list[Artifact], site: Site) -> Unit:
-    said = "".join(f"{one.key.name} {one.fields['sha256']}\n" for one in reread)
+    said = "".join(f"{artifact.key.name} {artifact.fields['sha256']}\n" for artifact in reread)
     return Unit(
         name="dnsmasq",
         description="DHCP, router advertisements and DNS",

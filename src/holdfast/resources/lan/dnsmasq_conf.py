@@ -121,7 +121,7 @@ def _dhcp(lan: Lan, site: Site) -> Iterator[str]:
 
 def _range4(name: str, spec: IPv4DHCPScope, dev: str, site: Site) -> str:
     # A mask that is not said here is that of the address on the link, once there is one.
-    own = next((one for one in site.addresses(dev) if holds(one, spec)), None)
+    own = next((address for address in site.addresses(dev) if holds(address, spec)), None)
     mask = f"{own.network.netmask}," if own is not None else ""
     time = lease_time.shown(spec.lease_time)
     return f"dhcp-range=set:{name},{spec.range_start},{spec.range_end},{mask}{time}"

@@ -45,23 +45,23 @@ class Lan:
 
 def lan_of(site: Site) -> Lan | None:
     """None where there is nothing to serve."""
-    servers = [one for one in site.of(*SERVERS) if one.spec.managed]
-    ours = {(type(one.spec), one.name) for one in servers}
-    scopes = [one for one in site.of(*SCOPES) if server_of(one) in ours]
+    servers = [resource for resource in site.of(*SERVERS) if resource.spec.managed]
+    ours = {(type(server.spec), server.name) for server in servers}
+    scopes = [resource for resource in site.of(*SCOPES) if server_of(resource) in ours]
     # Where all servers are somebody else's, so is the one that would forward.
     forwarders = site.of(DNSConditionalForwarder) if servers or not site.of(*SERVERS) else []
     if not servers and not forwarders:
         return None
     resolver = resolver_of(servers)
     dns = resolver.spec.dns if resolver is not None else None
-    if dns is None and (forwarders or any(one.spec.dns_source == "self" for one in scopes)):
+    if dns is None and (forwarders or any(scope.spec.dns_source == "self" for scope in scopes)):
         dns = Dns()
     lan = Lan(servers, scopes, forwarders, dns, resolver)
-    within = {(type(one.spec), one.name) for one in scopes}
-    for one in site.of(*RESERVATIONS):
-        scope = scope_of(one)
+    within = {(type(scope.spec), scope.name) for scope in scopes}
+    for resource in site.of(*RESERVATIONS):
+        scope = scope_of(resource)
         if scope in within:
-            lan.reservations.setdefault(scope, []).append(one)
+            lan.reservations.setdefault(scope, []).append(resource)
     for policy in site.of(PathMTUPolicy):
         mtu = ra_mtu(policy, site)
         advertising = site.find(IPv6DHCPScope, policy.spec.ipv6_ra.scope)
@@ -73,10 +73,10 @@ def lan_of(site: Site) -> Lan | None:
 
 def resolver_of(servers: list[Resource]) -> Resource | None:
     """The server that answers DNS by its own word."""
-    for one in servers:
-        dns: Dns | None = getattr(one.spec, "dns", None)
+    for server in servers:
+        dns: Dns | None = getattr(server.spec, "dns", None)
         if dns is not None and dns.enabled:
-            return one
+            return server
     return None
 
 

@@ -16,9 +16,9 @@ def check(site: Site) -> Iterator[Finding]:
     yield from _circles(interfaces)
     yield from _veths(interfaces, site.having(lambda kind: kind.link))
     yield from taken(
-        (one for one in interfaces if one.spec.vrf is not None),
+        (interface for interface in interfaces if interface.spec.vrf is not None),
         ("vrf", "table"),
-        lambda one: one.spec.vrf.table,
+        lambda resource: resource.spec.vrf.table,
         "table {} is also the table of",
     )
     yield from _tunnels(interfaces)

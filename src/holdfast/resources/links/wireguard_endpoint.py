@@ -38,7 +38,7 @@ class Endpoint:
             answers = site.facts.answers.get(lookup)
             if answers is None:
                 return None
-            fitting = [one for one in answers if one.version == lookup.family]
+            fitting = [answer for answer in answers if answer.version == lookup.family]
             if fitting:
                 return self.at(min(fitting, key=int))
         return None

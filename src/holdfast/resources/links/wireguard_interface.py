@@ -247,7 +247,9 @@ def _routes(
 ) -> Iterator[BulkIntent]:
     spec: WireGuardInterface = resource.spec
     on_link = (
-        [one.network for one in site.addresses(name)] if spec.route_table == MAIN_TABLE else []
+        [address.network for address in site.addresses(name)]
+        if spec.route_table == MAIN_TABLE
+        else []
     )
     for family in (4, 6):
         prefixes = sorted(

@@ -170,9 +170,9 @@ def _learned(site: Site) -> Iterator[tuple[int, Network, str]]:
 
 
 def _given(lease: Lease) -> Iterator[Network]:
-    for one in lease.addresses:
-        if one.network.prefixlen < one.max_prefixlen:
-            yield one.network
+    for address in lease.addresses:
+        if address.network.prefixlen < address.max_prefixlen:
+            yield address.network
     if lease.gateway is not None:
         yield ip_network(lease.gateway)
 

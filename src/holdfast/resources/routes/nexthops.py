@@ -39,8 +39,8 @@ def faults(template: RouteTemplate) -> Iterator[tuple[int, str, str]]:
             yield index, "", f"nexthop {nexthop} is there twice; use its weight"
 
 
-def _same(one: Nexthop, other: Nexthop) -> bool:
-    return (one.gateway, one.dev) == (other.gateway, other.dev)
+def _same(nexthop: Nexthop, other: Nexthop) -> bool:
+    return (nexthop.gateway, nexthop.dev) == (other.gateway, other.dev)
 
 
 def _nexthop_faults(nexthop: Nexthop, family: int, several: bool) -> Iterator[tuple[str, str]]:

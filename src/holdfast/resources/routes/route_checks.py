@@ -66,24 +66,24 @@ class _Links:
 
 def _links(site: Site) -> _Links:
     found = _Links({}, {}, [], set(), Prefixes(), set())
-    for one in site.static_addresses:
-        dev, network = site.device(one.spec.interface), one.spec.address.network
+    for resource in site.static_addresses:
+        dev, network = site.device(resource.spec.interface), resource.spec.address.network
         found.networks.setdefault((dev, network.version), []).append(network)
         _add(found, dev, network)
         found.families.add(network.version)
-    for one in site.having(lambda kind: kind.on_link):
-        declared = registry.kind(one.kind).on_link
-        for _table, reached, dev in declared(one, site) if declared is not None else ():
+    for resource in site.having(lambda kind: kind.on_link):
+        declared = registry.kind(resource.kind).on_link
+        for _table, reached, dev in declared(resource, site) if declared is not None else ():
             if isinstance(reached, list):
                 found.lists.append((dev, reached))
             else:
                 _add(found, dev, reached)
     bringing = site.having(lambda kind: kind.brings_addresses)
-    found.brought.update(site.device(one.spec.interface) for one in bringing)
+    found.brought.update(site.device(resource.spec.interface) for resource in bringing)
     if found.brought:
         found.families.clear()
-    for one in site.having(lambda kind: kind.behind and not kind.lone_gateways):
-        _add_behind(found, one)
+    for resource in site.having(lambda kind: kind.behind and not kind.lone_gateways):
+        _add_behind(found, resource)
     return found
 
 

@@ -236,7 +236,9 @@ def read_exactly(chunked: Iterable[Sequence[str]], defaults: Defaults) -> Lines:
             name = routes.expand(template, key).key.name
             message = f"{name} is also on line {first[1] + 1}, and leads elsewhere there"
             faults.append(LineFault(number, words_of(line)[0].column, message))
-    return Lines({one: Keys(keys) for one, keys in groups.items()}, repeats, faults)
+    return Lines(
+        {route_template: Keys(keys) for route_template, keys in groups.items()}, repeats, faults
+    )
 
 
 def lines_of(

@@ -147,7 +147,11 @@ _MATCH = {
 
 def _asked(rule: FilterRule, family: int) -> Iterator[tuple[str, list[str]]]:
     """The lists of a rule: the command, and what each line of it permits."""
-    prefixes = [_entry(one) for one in rule.prefixes if one.prefix.version == family]
+    prefixes = [
+        _entry(prefix_match)
+        for prefix_match in rule.prefixes
+        if prefix_match.prefix.version == family
+    ]
     if prefixes:
         yield "ip prefix-list" if family == 4 else "ipv6 prefix-list", prefixes
     if rule.communities:

@@ -85,7 +85,7 @@ def instance_of(name: str | None, site: Site) -> Resource | None:
     where no resource declares that: FRR's own configuration may."""
     if name is not None:
         return site.find(BGPInstance, name)
-    return next((one for one in site.of(BGPInstance) if one.spec.vrf is None), None)
+    return next((resource for resource in site.of(BGPInstance) if resource.spec.vrf is None), None)
 
 
 def vrf_named(name: str | None, site: Site) -> str:

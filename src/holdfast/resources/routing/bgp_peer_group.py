@@ -49,7 +49,9 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent]:
     vrf = vrf_of(instance, site)
     versions = {network.version for network in spec.listen_ranges}
     # Neighbours that nobody declares have nothing but what the group says.
-    told = session.told(resource, site, instance, tuple(f"ipv{one}" for one in sorted(versions)))
+    told = session.told(
+        resource, site, instance, tuple(f"ipv{version}" for version in sorted(versions))
+    )
     for artifact in told.artifacts:
         yield Intent(resource.id, artifact, resource.place)
     group = peers.bgp_peer_group(

@@ -96,11 +96,11 @@ def vrf_of(ifname: str, site: Site) -> str:
 def instance(version: int, vrf: str, site: Site) -> Artifact:
     """What all that is in it needs, alike whoever declares it."""
     ids = (
-        one.spec.router_id
-        for one in site.of(OSPFInterface)
-        if one.spec.version == version
-        and one.spec.router_id is not None
-        and vrf_of(site.ifname(one.spec.interface), site) == vrf
+        resource.spec.router_id
+        for resource in site.of(OSPFInterface)
+        if resource.spec.version == version
+        and resource.spec.router_id is not None
+        and vrf_of(site.ifname(resource.spec.interface), site) == vrf
     )
     return ospf.ospf_instance(version, vrf=vrf, router_id=next(ids, None))
 

@@ -70,7 +70,9 @@ def intents(resource: Resource, site: Site) -> Iterator[Intent | BulkIntent]:
         yield Intent(resource.id, router, resource.place)
         if spec.discard_route:
             shared = route.template(family, metric=LAST_METRIC, kind="blackhole")
-            keys = [pack_key(one.network_address.packed, one.prefixlen) for one in networks]
+            keys = [
+                pack_key(network.network_address.packed, network.prefixlen) for network in networks
+            ]
             yield BulkIntent(resource.id, route.batch(shared, keys), resource.place)
         for network in networks:
             made = ospf.ospf_prefix(str(network), metric=spec.metric, metric_type=spec.metric_type)

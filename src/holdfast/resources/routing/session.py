@@ -239,7 +239,7 @@ def read_password(resource: Resource, folder: Folder) -> Content:
     try:
         found = secret_file.read(folder, spec.password_file, at, parse_password, stand_in=_STAND_IN)
     except ConfigError as error:  # of a part, which names no files
-        return Content(None, faults=tuple(Fault(at, one.message) for one in error.problems))
+        return Content(None, faults=tuple(Fault(at, problem.message) for problem in error.problems))
     return Content(found.value or None, faults=found.faults)
 
 

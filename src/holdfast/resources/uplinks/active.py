@@ -31,14 +31,18 @@ def active_candidates(resources: Sequence[Resource], facts: Facts) -> tuple[Acti
     from holdfast.resources.uplinks import default_route_policy
 
     kinds = tuple(default_route_policy.POLICIES.values())
-    policies = [one for one in found if isinstance(one.spec, kinds)]
+    policies = [resource for resource in found if isinstance(resource.spec, kinds)]
     site = site_of(resources, facts)
-    return tuple(_active(one, default_route_policy.choices(one, site), facts) for one in policies)
+    return tuple(
+        _active(policy, default_route_policy.choices(policy, site), facts) for policy in policies
+    )
 
 
 def _active(policy: Resource, ordered: Sequence[Choice], facts: Facts) -> Active:
     taken = ordered[0]
-    before = [one for one in ordered[1:] if one.candidate.priority < taken.candidate.priority]
+    before = [
+        choice for choice in ordered[1:] if choice.candidate.priority < taken.candidate.priority
+    ]
     match taken.state:
         case State.DOWN if taken.unchecked is State.DOWN:
             why = f"no candidate leads anywhere, and it is the first by priority ({_told(ordered)})"
@@ -50,13 +54,13 @@ def _active(policy: Resource, ordered: Sequence[Choice], facts: Facts) -> Active
             why = f"it is the first that works ({_told(before)})"
         case _:
             why = f"it is the first by priority{_verdict(taken, facts)}"
-    declared = sorted(ordered, key=lambda one: policy.spec.candidates.index(one.candidate))
-    return Active(policy.id, taken.shown, why, tuple(one.shown for one in declared))
+    declared = sorted(ordered, key=lambda choice: policy.spec.candidates.index(choice.candidate))
+    return Active(policy.id, taken.shown, why, tuple(choice.shown for choice in declared))
 
 
 def _told(choices: Iterable[Choice]) -> str:
-    by_priority = sorted(choices, key=lambda one: one.candidate.priority)
-    return "; ".join(f"{one.shown}: {one.why}" for one in by_priority)
+    by_priority = sorted(choices, key=lambda choice: choice.candidate.priority)
+    return "; ".join(f"{choice.shown}: {choice.why}" for choice in by_priority)
 
 
 def _verdict(taken: Choice, facts: Facts) -> str:

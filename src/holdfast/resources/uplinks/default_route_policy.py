@@ -191,7 +191,7 @@ def _choice(candidate: Candidate, direct: Uplink | None, site: Site) -> Choice:
     targets = tuple(uplink.uplinks_of(target_set)) if target_set is not None else ()
     name = candidate.health_check
     verdict = site.facts.verdicts.get(name) if name else None
-    found = [(*uplink.state(one, site), uplink.unchecked(one, site)[0]) for one in targets]
+    found = [(*uplink.state(target, site), uplink.unchecked(target, site)[0]) for target in targets]
     nothing = (State.DOWN, "it has no targets", State.DOWN)
     state, why, unchecked = min(found, key=lambda one: (one[0], one[2]), default=nothing)
     if unchecked is not State.DOWN and verdict is not None and not verdict.healthy:

@@ -93,9 +93,9 @@ def usable(target: Uplink, site: Site) -> State:
     """The state of a target of a set; while all are down, none that leads anywhere is better than
     another."""
     targets = list(uplink.uplinks_of(target.resource))
-    states = {one.mark: uplink.state(one, site)[0] for one in targets}
+    states = {target.mark: uplink.state(target, site)[0] for target in targets}
     if min(states.values()) is State.DOWN:
-        best = min(uplink.unchecked(one, site)[0] for one in targets)
+        best = min(uplink.unchecked(target, site)[0] for target in targets)
         return _last_resort(target, site, best)
     return states[target.mark]
 

@@ -65,9 +65,9 @@ def _defaults(site: Site) -> Iterator[Resource]:
 def _choice(resource: Resource, site: Site) -> tuple[list[int], str]:
     """The marks, and how one of several is picked."""
     targets = list(uplink.uplinks_of(resource))
-    states = {one.mark: marking.usable(one, site) for one in targets}
-    ready = [one.mark for one in targets if states[one.mark] is State.READY]
-    choice = ready or [one.mark for one in targets if states[one.mark] is not State.DOWN]
+    states = {target.mark: marking.usable(target, site) for target in targets}
+    ready = [target.mark for target in targets if states[target.mark] is State.READY]
+    choice = ready or [target.mark for target in targets if states[target.mark] is not State.DOWN]
     if len(choice) == 1:
         return choice, ""
     fields = " . ".join(_HASHED[name] for name in resource.spec.hash_fields)

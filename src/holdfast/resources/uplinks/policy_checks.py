@@ -106,7 +106,11 @@ def _leads(one: Uplink) -> str:
 
 
 def _vrfs(found: list[Uplink], site: Site) -> Iterator[Finding]:
-    vrfs = {one.spec.vrf.table: one for one in site.interfaces.values() if one.spec.vrf is not None}
+    vrfs = {
+        interface.spec.vrf.table: interface
+        for interface in site.interfaces.values()
+        if interface.spec.vrf is not None
+    }
     for one in found:
         if one.table in vrfs:
             message = f"table {one.table} is the table of the VRF {vrfs[one.table]}"
@@ -169,7 +173,7 @@ def _shadowed(policies: list[Resource]) -> Iterator[Finding]:
         if not _says_which(policy):
             continue
         selected = marking.selected(policy)
-        first = next((one for one, other in before if other.covers(selected)), None)
+        first = next((resource for resource, other in before if other.covers(selected)), None)
         if first is not None:
             message = f"never gets a packet: {first} comes first and takes all of them"
             yield policy, Fault((), message)
@@ -190,7 +194,7 @@ def _router_traffic(policies: list[Resource]) -> Iterator[Finding]:
         if not for_router(policy.spec):
             continue
         mine = replace(marking.selected(policy), sources=())
-        first = next((one for one, other in taking if other.overlaps(mine)), None)
+        first = next((resource for resource, other in taking if other.overlaps(mine)), None)
         if first is not None:
             message = f"{first} takes what the router itself sends already; say false here"
             yield policy, Fault(("routerTraffic",), message)
@@ -206,7 +210,7 @@ def _into_itself(policy: Resource, family: int, site: Site) -> Iterator[Finding]
     for index, candidate in enumerate(policy.spec.candidates):
         found = site.find(IPv4PolicyRouteSet, candidate.route_set)
         ways = uplink.uplinks_of(policy if found is None else found)
-        mine = [one for one in ways if found is not None or one.location[-1] == index]
+        mine = [way for way in ways if found is not None or way.location[-1] == index]
         for one in mine:
             tunnel = site.find(WireGuardInterface, one.link)
             if (
@@ -247,27 +251,27 @@ def _half_sets(site: Site) -> Iterator[Finding]:
 
 
 def _tunnels(site: Site) -> Iterator[Finding]:
-    for one in site.of(HealthCheck):
-        spec = one.spec
+    for resource in site.of(HealthCheck):
+        spec = resource.spec
         if spec.target_source == "dsliteRemote" and spec.interface is not None:
             link = site.links.get(site.ifnames.get(spec.interface, ""))
             kind = registry.kind(link.kind).link if link is not None else None
             if kind is not None and kind.remote is None:
                 message = f"{link} is no DSLiteTunnel, whose far end `dsliteRemote` would ask"
-                yield one, Fault(("interface",), message)
+                yield resource, Fault(("interface",), message)
 
 
 def _filters(site: Site) -> Iterator[Finding]:
     filters = site.of(IPv4ReversePathFilter)
-    for_all = next((one for one in filters if one.spec.target == "all"), None)
+    for_all = next((resource for resource in filters if resource.spec.target == "all"), None)
     if for_all is None:
         return
     least = MODES[for_all.spec.mode]
-    for one in filters:
-        own = MODES[one.spec.mode]
-        if one.spec.target == "interface" and own < least:
+    for resource in filters:
+        own = MODES[resource.spec.mode]
+        if resource.spec.target == "interface" and own < least:
             message = (
                 f"the kernel takes the higher of this ({own}) and `all` ({least}), which {for_all}"
                 f" sets to {for_all.spec.mode}"
             )
-            yield one, Fault(("mode",), message, warning=True)
+            yield resource, Fault(("mode",), message, warning=True)

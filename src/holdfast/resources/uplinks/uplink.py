@@ -124,12 +124,12 @@ def uplinks(site: Site, family: int) -> Iterator[Uplink]:
     from holdfast.resources.uplinks.default_route_policy import POLICIES
 
     others = [
-        one
-        for one in site.having(lambda kind: kind.uplinks)
-        if not isinstance(one.spec, tuple(POLICIES.values()))
+        resource
+        for resource in site.having(lambda kind: kind.uplinks)
+        if not isinstance(resource.spec, tuple(POLICIES.values()))
     ]
     for resource in (*site.of(POLICIES[family]), *others):
-        yield from (one for one in uplinks_of(resource) if one.family == family)
+        yield from (uplink for uplink in uplinks_of(resource) if uplink.family == family)
 
 
 def intents(way: Uplink, site: Site) -> Iterator[Intent | BulkIntent | Waiting]:

@@ -104,7 +104,11 @@ class _Client:
 
     @property
     def delegation(self) -> Resource | None:
-        found = (one for one in self.resources if isinstance(one.spec, IPv6PrefixDelegation))
+        found = (
+            resource
+            for resource in self.resources
+            if isinstance(resource.spec, IPv6PrefixDelegation)
+        )
         return next(found, None)
 
     @property
@@ -129,7 +133,7 @@ def _declare(client: _Client, site: Site) -> Iterator[Declared]:
             yield resource, Waiting(resource.id, resource.place, reason)
         return
     artifacts = _artifacts(client, f"00:03:00:01:{mac}" if client.ntt else "", site)
-    files = tuple(one.key for one in artifacts if one.key.kind == FILE.name)
+    files = tuple(artifact.key for artifact in artifacts if artifact.key.kind == FILE.name)
     needed = (*site.link_key(client.ifname), *files)
     for resource in client.resources:
         for artifact in artifacts:
@@ -166,8 +170,8 @@ def _lease(resource: Resource, client: _Client, site: Site) -> Iterator[Declared
     )
 
 
-def _global(one: LinkAddress) -> bool:
-    return one.version == 6 and not one.is_link_local
+def _global(link_address: LinkAddress) -> bool:
+    return link_address.version == 6 and not link_address.is_link_local
 
 
 def _artifacts(client: _Client, duid: str, site: Site) -> tuple[Artifact, ...]:

@@ -154,7 +154,7 @@ def _remote(spec: DSLiteTunnel, site: Site) -> IPv6Address | Missing:
     answers = site.facts.answers.get(lookup)
     if answers is None:
         return Missing(f"waits for the DNS to say where {spec.aftr_fqdn} is", keeps=True)
-    known = sorted(one for one in answers if isinstance(one, IPv6Address))
+    known = sorted(answer for answer in answers if isinstance(answer, IPv6Address))
     ordinal = spec.aftr_address_ordinal - 1
     if known and spec.aftr_address_selection == "ordinalModulo":
         ordinal %= len(known)
@@ -185,9 +185,9 @@ def _local(spec: DSLiteTunnel, site: Site) -> _Local | Missing:
         own = IPv6Interface((number, 128))
         return _Local(own.ip, (own, site.ifname(beside.spec.interface)))
     dev = site.ifname(spec.interface)
-    for one in _addresses(dev, site):
-        if isinstance(one, IPv6Interface) and not _is_local(one.ip):
-            return _Local(one.ip)
+    for ipv6_interface in _addresses(dev, site):
+        if isinstance(ipv6_interface, IPv6Interface) and not _is_local(ipv6_interface.ip):
+            return _Local(ipv6_interface.ip)
     return Missing(f"waits for a global IPv6 address on {dev}", keeps=True)
 
 

@@ -91,13 +91,14 @@ class Engine:
                 return False
             asks = self._gates(ledger, effective).asks
         return not any(
-            self._due(one) or (one.state == PENDING and not asks) for one in taken.journal.values()
+            self._due(action) or (action.state == PENDING and not asks)
+            for action in taken.journal.values()
         )
 
     def next_deadline(self) -> float | None:
         """How many seconds until a claim that is under way now is nobody's any more."""
         with Ledger.read(self.paths) as ledger:
-            under_way = [one.deadline for one in ledger.actions() if one.state == RUNNING]
+            under_way = [action.deadline for action in ledger.actions() if action.state == RUNNING]
         return max(0.0, min(under_way) - self.clock()) if under_way else None
 
     def approve(self, view: View, key: str, by: str, digest: str = "") -> Action:
@@ -114,9 +115,9 @@ class Engine:
                     f" look at it again: `holdfast action show {key}`"
                 )
             against = [
-                one
-                for one in self._gates(ledger, effective).against(action, 0)
-                if not one.passing and not one.dry_run_may
+                objection
+                for objection in self._gates(ledger, effective).against(action, 0)
+                if not objection.passing and not objection.dry_run_may
             ]
             if against:
                 raise _refused(key, "cannot be approved", against)
@@ -191,16 +192,16 @@ class Engine:
                 changed.append(replace(action, state=APPROVED, approved_by=BY_POLICY))
         if changed:
             ledger.write_actions(changed)
-        said = (one for one in changed if one.state == APPROVED)
+        said = (action for action in changed if action.state == APPROVED)
         message = f"approved by {BY_POLICY}"
         self._tell_of_sources(
             ledger,
             [
-                (one.source, Event(event_kinds.ACTION_APPROVED, subject(one.key), message))
-                for one in said
+                (action.source, Event(event_kinds.ACTION_APPROVED, subject(action.key), message))
+                for action in said
             ],
         )
-        return {one.key: one for one in changed}
+        return {action.key: action for action in changed}
 
     def _claim(self, ledger: Ledger, action: Action, gate: Gates, done: int) -> Ready:
         """Refused, with every reason, where it cannot be executed now."""
@@ -208,7 +209,7 @@ class Engine:
             raise Refused(_not_due(action))
         against = gate.against(action, done)
         if against:
-            lasting = [one for one in against if not one.passing]
+            lasting = [objection for objection in against if not objection.passing]
             if action.state == RUNNING and lasting:
                 self._give_up(ledger, action, lasting)
             raise _refused(action.key, "is not executed", against)
@@ -236,7 +237,7 @@ class Engine:
                 action = self._undo(ledger, action, "")
             gate = self._gates(ledger, effective)
             against = gate.against(action, 0)
-            never = [one for one in against if not one.dry_run_may]
+            never = [objection for objection in against if not objection.dry_run_may]
             if never:
                 raise _refused(key, "would not be undone" if undoes else "is not tried", never)
             return gate.ready(action), tuple(against)
@@ -349,7 +350,7 @@ def _not_due(action: Action) -> str:
 
 
 def _refused(key: str, what: str, against: Sequence[Objection]) -> Refused:
-    return Refused("\n".join([f"{key} {what}:", *(f"  {one}" for one in against)]))
+    return Refused("\n".join([f"{key} {what}:", *(f"  {objection}" for objection in against)]))
 
 
 def _told(rejected: Sequence[intake.Rejected]) -> dict[str, list[str]]:

@@ -70,7 +70,7 @@ class Gates:
 
     def lasting(self, action: Action) -> list[Objection]:
         """What will not go by itself, nor once the policy lets more than dry runs happen."""
-        return [one for one in self.against(action, 0) if not one.passing]
+        return [objection for objection in self.against(action, 0) if not objection.passing]
 
     def ready(self, action: Action) -> Ready:
         """Of an action that nothing speaks against."""

@@ -81,7 +81,7 @@ def take_in(active: Iterable[Part], journal: Sequence[Action], now: float) -> Ta
                 (action.source, Event(event_kinds.ACTION_SKIPPED, subject(action.key), OVER))
             )
     remove = tuple(_outdated(known | put, proposed))
-    kept = {key: one for key, one in (known | put).items() if key not in remove}
+    kept = {key: action for key, action in (known | put).items() if key not in remove}
     return Taken(kept, tuple(put.values()), remove, tuple(rejected), tuple(_gathered(news)))
 
 
@@ -126,20 +126,20 @@ def _proposals(parts: Iterable[Part]) -> tuple[dict[str, Proposed], list[Rejecte
     return found, rejected
 
 
-def _objection(one: Proposed, action: Action | None) -> str:
+def _objection(proposed: Proposed, action: Action | None) -> str:
     if action is None or not action.decided or action.state in (FAILED, SKIPPED):
         return ""
-    if dict(action.plan) == dict(one.raw):
+    if dict(action.plan) == dict(proposed.raw):
         return ""
     return f"idempotencyKey: another plan with it is {action.state}; a new action needs a new key"
 
 
-def _followed(key: str, one: Proposed, action: Action | None, now: float) -> Action | None:
+def _followed(key: str, proposed: Proposed, action: Action | None, now: float) -> Action | None:
     """The action as it is with this proposal; None where that makes no difference."""
-    part = one.part
+    part = proposed.part
     if action is None:
-        return Action(key, part.source, part.generation, PENDING, now, now, one.raw)
-    changed = dict(action.plan) != dict(one.raw)
+        return Action(key, part.source, part.generation, PENDING, now, now, proposed.raw)
+    changed = dict(action.plan) != dict(proposed.raw)
     newer = (part.source, part.generation) != (action.source, action.generation)
     again = replace(
         action,
@@ -147,7 +147,7 @@ def _followed(key: str, one: Proposed, action: Action | None, now: float) -> Act
         generation=part.generation,
         state=PENDING,
         changed=now,
-        plan=one.raw,
+        plan=proposed.raw,
         approved_by="",
         reason="",
         result={},
@@ -184,7 +184,7 @@ def _news(action: Action, plan: ActionPlan, before: Action | None) -> Iterator[E
 def _outdated(journal: Mapping[str, Action], proposed: Mapping[str, Proposed]) -> Iterator[str]:
     """Decided ones that lie too far back in their source; an undo goes with what it undoes."""
     kept: dict[str, int] = defaultdict(int)
-    for action in sorted(journal.values(), key=lambda one: one.changed, reverse=True):
+    for action in sorted(journal.values(), key=lambda action: action.changed, reverse=True):
         if action.undoes or not action.decided or action.key in proposed:
             continue
         kept[action.source] += 1

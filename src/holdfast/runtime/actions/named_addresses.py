@@ -87,11 +87,11 @@ def named(path: str, value: Any) -> Iterator[Named]:
             yield from _told(path, str(name), alone=one is True)
             yield from named(f"{path}.{name}", one)
         yield from (Named(path, one) for one in _joined(value))
-        yield from (Named(path, one) for one in _of_bytes(spellings.bytes_by_name(value)))
+        yield from (Named(path, of_byte) for of_byte in _of_bytes(spellings.bytes_by_name(value)))
     elif isinstance(value, list | tuple):
         for number, one in enumerate(value):
             yield from named(f"{path}[{number}]", one)
-        yield from (Named(path, one) for one in _of_bytes(value))
+        yield from (Named(path, of_byte) for of_byte in _of_bytes(value))
     elif isinstance(value, str):
         yield from _told(path, value)
     elif isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0:
@@ -102,7 +102,7 @@ def _told(path: str, text: str, *, alone: bool = True) -> Iterator[Named]:
     """alone: it says by itself what is meant, as the name of a field does not."""
     if alone and spellings.means_everything(text):
         yield Named(path, None)
-    yield from (Named(path, one) for one in _networks(text))
+    yield from (Named(path, network) for network in _networks(text))
 
 
 @lru_cache(1024)  # a plan is judged at every pass
@@ -139,8 +139,8 @@ def _in_text(text: str) -> Iterator[Network]:
     whole = text.strip().strip("[]()<>\"'").strip()
     yield from _of_whole(whole.rstrip("."))
     for found in _DOTTED.finditer(text):
-        for one in _of_four(found[1]):
-            yield from _with_length(one, found[2] or "")
+        for ipv4_address in _of_four(found[1]):
+            yield from _with_length(ipv4_address, found[2] or "")
     for found in _DASHED.finditer(text):
         yield from map(_alone, _of_four(found[1].replace("-", ".")))
     for found in _SIX.finditer(text):
@@ -151,7 +151,7 @@ def _in_text(text: str) -> Iterator[Network]:
     for found in _LITERAL.finditer(text):
         yield from map(_alone, _address(found[1].replace("-", ":")))
     yield from _of_names(text)
-    yield from (_alone(IPv4Address(one)) for one in spellings.quads(text))
+    yield from (_alone(IPv4Address(quad)) for quad in spellings.quads(text))
     for number in spellings.numbers(text):
         yield from _of_number(number)
     for found in _RANGE.finditer(text):
@@ -179,8 +179,8 @@ def _of_whole(text: str) -> Iterator[Network]:
         return
     if short[2]:  # 10/8
         missing = 3 - short[1].count(".")
-        for one in _of_four(short[1] + ".0" * missing):
-            yield from _with_length(one, short[2])
+        for ipv4_address in _of_four(short[1] + ".0" * missing):
+            yield from _with_length(ipv4_address, short[2])
     elif "." in short[1]:  # as inet_aton reads it: the last number fills what is left
         for values in _readings(short[1].split(".")):
             *first, last = values
@@ -214,11 +214,11 @@ def _of_four(text: str) -> Iterator[IPv4Address]:
 
 
 def _readings(parts: list[str]) -> Iterator[list[int]]:
-    if not all(re.fullmatch(_OCTET, one) for one in parts):
+    if not all(re.fullmatch(_OCTET, part) for part in parts):
         return
-    hexadecimal = [one[:2] in ("0x", "0X") for one in parts]
+    hexadecimal = [part[:2] in ("0x", "0X") for part in parts]
     yield [int(one, 16) if hex_ else int(one) for one, hex_ in zip(parts, hexadecimal, strict=True)]
-    octal = [one for one in parts if re.fullmatch(r"0[0-7]+", one)]
+    octal = [part for part in parts if re.fullmatch(r"0[0-7]+", part)]
     if octal:
         yield [
             int(one, 16) if hex_ else int(one, 8) if one in octal else int(one)
@@ -237,8 +237,8 @@ def _of_names(text: str) -> Iterator[Network]:
     """Names of the reverse DNS."""
     for found in _REVERSED4.finditer(text):
         parts = found[1].strip(".").split(".")[::-1]
-        for one in _of_four(".".join(parts + ["0"] * (4 - len(parts)))):
-            yield from _with_length(one, f"/{8 * len(parts)}")
+        for ipv4_address in _of_four(".".join(parts + ["0"] * (4 - len(parts)))):
+            yield from _with_length(ipv4_address, f"/{8 * len(parts)}")
     for found in _REVERSED6.finditer(text):
         digits = found[1].replace(".", "")[::-1]
         yield IPv6Network((int(digits.ljust(32, "0"), 16), 4 * len(digits)), strict=False)
@@ -248,14 +248,18 @@ def _joined(value: Mapping[Any, Any]) -> Iterator[Network | None]:
     """What several fields say together: an address and a length or a count, or both ends of a
     range."""
     one_each = {
-        str(name): [one for one in _networks(text) if one is not None and one.num_addresses == 1]
+        str(name): [
+            network
+            for network in _networks(text)
+            if network is not None and network.num_addresses == 1
+        ]
         for name, said in value.items()
         if isinstance(said, str | int) and not isinstance(said, bool)
         for text in [str(said)]
     }
     counts = set(spellings.counts(value))
     if counts:  # the greatest holds the others
-        count = None if None in counts else max(one for one in counts if one is not None)
+        count = None if None in counts else max(count for count in counts if count is not None)
         for network in {one for found in one_each.values() for one in found}:
             yield from _from_on(network.network_address, count)
     lengths = {
@@ -292,10 +296,10 @@ def _span(version: int, first: int, last: int) -> Iterator[Network]:
     yield from summarize_address_range(made(first), made(last))
 
 
-def _between(one: Address, other: Address) -> Iterator[Network]:
-    if one.version != other.version:
+def _between(address: Address, other: Address) -> Iterator[Network]:
+    if address.version != other.version:
         return
-    yield from _span(one.version, *sorted((int(one), int(other))))
+    yield from _span(address.version, *sorted((int(address), int(other))))
 
 
 def _with_length(address: Address, length: str) -> Iterator[Network]:

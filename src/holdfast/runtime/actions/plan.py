@@ -124,7 +124,7 @@ def read(raw: Raw) -> ActionPlan:
         plan = ActionPlan.read(dict(raw))
     except ShapeError as error:
         raise UnfitError(
-            f"{dotted(one.location)}: {one.message}" for one in error.complaints
+            f"{dotted(complaint.location)}: {complaint.message}" for complaint in error.complaints
         ) from None
     wrong = list(_wrong(plan))
     if wrong:

@@ -61,11 +61,13 @@ def _allowed(plan: ActionPlan, policy: ProviderActionPolicy) -> Iterator[Objecti
 def _outside(plan: ActionPlan, allowed: Sequence[Network]) -> Iterator[Objection]:
     """Each once, and not more of them than somebody reads."""
     said: dict[str, None] = {}
-    for one in addresses(plan):
-        if one.network is None:
-            said[f"allowedCIDRs cannot be held against {one.path}: write the addresses out"] = None
-        elif not any(_within(one.network, other) for other in allowed):
-            said[f"allowedCIDRs does not cover {one.network} ({one.path})"] = None
+    for named in addresses(plan):
+        if named.network is None:
+            said[f"allowedCIDRs cannot be held against {named.path}: write the addresses out"] = (
+                None
+            )
+        elif not any(_within(named.network, other) for other in allowed):
+            said[f"allowedCIDRs does not cover {named.network} ({named.path})"] = None
         if len(said) == _MOST_SHOWN:
             break
     yield from (Objection("cidr", why) for why in said)

@@ -116,7 +116,7 @@ def read_answer(out: bytes, secrets: Iterable[str] = ()) -> Answer:
         status = Result.read(parse_json(out)).status
     except ShapeError as error:
         raise Nonsense(
-            f"{dotted(one.location)}: {one.message}" for one in error.complaints
+            f"{dotted(complaint.location)}: {complaint.message}" for complaint in error.complaints
         ) from None
     except ValueError as error:
         raise Nonsense([f"its answer {error}"]) from None

@@ -83,9 +83,9 @@ def numbers(text: str) -> Iterator[int]:
     if _THOUSANDS.fullmatch(whole):
         yield int(re.sub(r"[^0-9]", "", whole))
     words = [one for one in _BETWEEN.split(whole) if one]
-    if all(_WHOLE.fullmatch(one) or _SCIENTIFIC.fullmatch(one) for one in words[:512]):
-        for one in words[:512]:
-            yield from _number(one)
+    if all(_WHOLE.fullmatch(word) or _SCIENTIFIC.fullmatch(word) for word in words[:512]):
+        for word in words[:512]:
+            yield from _number(word)
     for found in _HOST.finditer(text):
         yield from _number(found[1])
 
@@ -106,7 +106,7 @@ def bytes_by_name(value: Mapping[Any, Any]) -> list[Any]:
     """Of `{a: 192, b: 0, c: 2, d: 7}`; none where each of the names says that it is a number of
     something else, as weights and retries are."""
     names = [str(one) for one in value]
-    if all(_ORDINARY_NAME.fullmatch(one) and not _OCTET_NAME.search(one) for one in names):
+    if all(_ORDINARY_NAME.fullmatch(name) and not _OCTET_NAME.search(name) for name in names):
         return []
     return list(value.values())
 

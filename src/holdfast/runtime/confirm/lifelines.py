@@ -115,7 +115,11 @@ def broken(lines: Sequence[Lifeline], tag: int, grace: float = GRACE_S) -> list[
 
 def cause(problems: Iterable[str]) -> str:
     """Of taking a change back for them."""
-    return OPERATOR if any(one.startswith((_OPERATORS, _SENT)) for one in problems) else LIFELINE
+    return (
+        OPERATOR
+        if any(problem.startswith((_OPERATORS, _SENT)) for problem in problems)
+        else LIFELINE
+    )
 
 
 def plain(lines: Iterable[Lifeline]) -> list[Any]:

@@ -94,15 +94,19 @@ def _last(ledger: Ledger) -> int:
     now = stored_configuration.in_force(ledger)
     present = latches.digest_of(now) if now is not None else ""
     earlier = [
-        one
-        for one in ledger.generations()
-        if now is not None and one.number < now.number and one.state in CARRIED_OUT
-        if latches.digest_of(one) != present
+        generation
+        for generation in ledger.generations()
+        if now is not None and generation.number < now.number and generation.state in CARRIED_OUT
+        if latches.digest_of(generation) != present
     ]
     if not earlier:
         raise Refused("no generation before the present one was carried out; say which with --to")
     whole = now is not None and now.state == CONVERGED
-    better = [one for one in earlier if one.state == CONVERGED] if whole else earlier
+    better = (
+        [generation for generation in earlier if generation.state == CONVERGED]
+        if whole
+        else earlier
+    )
     return (better or earlier)[0].number
 
 
@@ -132,7 +136,7 @@ def _now(path: Path) -> bytes | None:
 
 def _refuse_lost(ledger: Ledger, back: RollbackTarget) -> None:
     """What was applied once is in the ledger. What was not would be lost."""
-    kept = {file.sha256 for one in ledger.generations() for file in one.files}
+    kept = {file.sha256 for generation in ledger.generations() for file in generation.files}
     for path in back.files:
         now = _now(path)
         if now is not None and hashlib.sha256(now).hexdigest() not in kept:

@@ -16,13 +16,17 @@ _DOCUMENTS = (".yaml", ".yml", ".json")
 
 def in_force(ledger: Ledger) -> Generation | None:
     """The newest generation that was not taken back."""
-    return next((one for one in ledger.generations() if one.state != REVERTED), None)
+    return next(
+        (generation for generation in ledger.generations() if generation.state != REVERTED), None
+    )
 
 
 def carried_out(ledger: Ledger) -> Generation | None:
     """The newest generation that a pass came to the end with and that was not taken back. Of one
     that was begun and no more, nothing may have been done: a trial that was refused, for one."""
-    return next((one for one in ledger.generations() if one.state in CARRIED_OUT), None)
+    return next(
+        (generation for generation in ledger.generations() if generation.state in CARRIED_OUT), None
+    )
 
 
 def startup_files(ledger: Ledger, number: int) -> dict[str, bytes]:

@@ -174,7 +174,9 @@ def ground(ledger: Ledger, paths: Paths, router: Router, served: Path) -> TrialC
             " is not ours under the other; apply that without --confirm-within"
         )
     wanted = load.of_router(paths, place, before, lambda _warning: None).desired
-    intents = {one.artifact.key: one for one in wanted.intents if isinstance(one, Intent)}
+    intents = {
+        intent.artifact.key: intent for intent in wanted.intents if isinstance(intent, Intent)
+    }
     return TrialContext(current.number, digest, intents, latches.parts_of(current))
 
 
@@ -240,7 +242,7 @@ class InForce:
         """Raises OtherInForce."""
         known = ledger.confirmations()
         self._refuse_older(known, router)
-        waiting = next((one for one in known if one.waits), None)
+        waiting = next((confirmation for confirmation in known if confirmation.waits), None)
         if waiting is not None:
             if waiting.state != OPEN or waiting.digest != self._digest_of(router):
                 raise OtherInForce(told(waiting))
@@ -250,7 +252,9 @@ class InForce:
     def _refuse_older(self, known: Sequence[Confirmation], router: Router) -> None:
         """Once for each trial that was confirmed: what was read before is not put in its place. The
         file may say something else again by the time it is read anew."""
-        last = next((one for one in known if one.state == CONFIRMED), None)
+        last = next(
+            (confirmation for confirmation in known if confirmation.state == CONFIRMED), None
+        )
         before, self._confirmed = self._confirmed, last.generation if last is not None else 0
         if last is None or before is None or last.generation <= before:
             return

@@ -70,7 +70,7 @@ class Asked:
                 "effectiveGeneration": self.generation,
                 "previousDynamicGeneration": self.previous,
                 "now": format_moment(self.now),
-                "events": [redacted(dict(one)) for one in self.events],
+                "events": [redacted(dict(event)) for event in self.events],
                 "context": {"resources": shown_resources(self.resources)},
             },
         }
@@ -80,12 +80,12 @@ class Asked:
 def shown_resources(resources: Iterable[Raw]) -> list[dict[str, Any]]:
     return [
         {
-            "apiVersion": one.get("apiVersion"),
-            "kind": one.get("kind"),
-            "name": (one.get("metadata") or {}).get("name"),
-            "spec": redacted(one.get("spec")),
+            "apiVersion": resource.get("apiVersion"),
+            "kind": resource.get("kind"),
+            "name": (resource.get("metadata") or {}).get("name"),
+            "spec": redacted(resource.get("spec")),
         }
-        for one in resources
+        for resource in resources
     ]
 
 
@@ -160,8 +160,8 @@ def read_answer(
         reasons.append(f"status.resources: {twice.kind}/{twice.name} is there twice")
     if len(status.events) > _MOST_EVENTS:
         reasons.append(f"status.events: more than {_MOST_EVENTS}")
-    for number, one in enumerate(status.events):
-        if len(json.dumps(one.attributes)) > _MOST_ATTRIBUTES:
+    for number, said in enumerate(status.events):
+        if len(json.dumps(said.attributes)) > _MOST_ATTRIBUTES:
             most = f"more than {_MOST_ATTRIBUTES >> 10} KiB"
             reasons.append(f"status.events[{number}].attributes: {most}")
     if reasons:
@@ -174,7 +174,10 @@ def read_answer(
             observed,
             observed + min(status.ttl, longest),
             status.resources,
-            tuple(Directive(one.op, one.target.target, one.reason) for one in status.directives),
+            tuple(
+                Directive(directive.op, directive.target.target, directive.reason)
+                for directive in status.directives
+            ),
             status.action_plans,
         ),
         status.events,
@@ -212,7 +215,7 @@ def _parse(out: bytes) -> Result:
         return Result.read(data)
     except ShapeError as error:
         raise Nonsense(
-            f"{dotted(one.location)}: {one.message}" for one in error.complaints
+            f"{dotted(complaint.location)}: {complaint.message}" for complaint in error.complaints
         ) from None
     except ValueError as error:
         raise Nonsense([f"its answer {error}"]) from None
@@ -239,9 +242,11 @@ def _not_capable(status: Status, capabilities: frozenset[str]) -> Iterable[str]:
 
 def _twice(resources: Iterable[Any]) -> Target | None:
     seen: set[Target] = set()
-    for one in resources:
-        name = one["metadata"].get("name") if isinstance(one.get("metadata"), dict) else None
-        target = Target(str(one.get("apiVersion")), str(one.get("kind")), str(name))
+    for resource in resources:
+        name = (
+            resource["metadata"].get("name") if isinstance(resource.get("metadata"), dict) else None
+        )
+        target = Target(str(resource.get("apiVersion")), str(resource.get("kind")), str(name))
         if target in seen:
             return target
         seen.add(target)

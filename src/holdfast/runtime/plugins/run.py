@@ -104,15 +104,15 @@ def part_document(part: Part) -> dict[str, Any]:
             "resources": list(part.resources),
             "directives": [
                 {
-                    "op": one.op,
+                    "op": directive.op,
                     "target": {
-                        "apiVersion": one.target.api_version,
-                        "kind": one.target.kind,
-                        "name": one.target.name,
+                        "apiVersion": directive.target.api_version,
+                        "kind": directive.target.kind,
+                        "name": directive.target.name,
                     },
-                    "reason": one.reason,
+                    "reason": directive.reason,
                 }
-                for one in part.directives
+                for directive in part.directives
             ],
             "actionPlans": list(part.action_plans),
         },
@@ -175,7 +175,9 @@ class PluginRunner:
             ran = replace(
                 ran,
                 rejected=_told_of(ran.part, merged),
-                ignored=tuple(str(one) for one in merged.ignored if one.part.ref == ran.part.ref),
+                ignored=tuple(
+                    str(ignored) for ignored in merged.ignored if ignored.part.ref == ran.part.ref
+                ),
             )
         if dry_run:
             return ran
@@ -250,7 +252,7 @@ class PluginRunner:
             )
             subject = plugin_source(ran.plugin)
             told = _events(ran, problem, _failed_before(ledger, ran.plugin))
-            events = event_rate.kept(ledger, ((subject, one) for one in told), self.clock())
+            events = event_rate.kept(ledger, ((subject, event) for event in told), self.clock())
             ledger.append_events(events)
         return replace(
             ran,
@@ -262,7 +264,9 @@ class PluginRunner:
 
 
 def _told_of(part: Part, merged: Effective) -> tuple[str, ...]:
-    return next((one.told for one in merged.rejected if one.part.ref == part.ref), ())
+    return next(
+        (rejected.told for rejected in merged.rejected if rejected.part.ref == part.ref), ()
+    )
 
 
 def _failed_before(ledger: Ledger, plugin: str) -> str:
@@ -302,9 +306,9 @@ def with_words(outcome: Outcome) -> str:
 
 
 def _longest(plugin: str, effective: Effective) -> float:
-    for one in effective.startup.resources:
-        if isinstance(one.spec, DynamicConfigSource) and one.spec.plugin_ref == plugin:
-            return float(one.spec.ttl or protocol.LONGEST_TTL_S)
+    for resource in effective.startup.resources:
+        if isinstance(resource.spec, DynamicConfigSource) and resource.spec.plugin_ref == plugin:
+            return float(resource.spec.ttl or protocol.LONGEST_TTL_S)
     return protocol.LONGEST_TTL_S
 
 
@@ -320,12 +324,12 @@ def shown(spec: Plugin, effective: Effective) -> list[Raw]:
     wanted = spec.context.resources if spec.context is not None else None
     if not wanted:
         return []
-    targets = {dynamic_target.same(one.target) for one in wanted}
-    present = {(one.kind, one.name) for one in effective.router.resources}
+    targets = {dynamic_target.same(target_spec.target) for target_spec in wanted}
+    present = {(resource.kind, resource.name) for resource in effective.router.resources}
     return [
-        one
-        for one in _documents(effective)
-        if (target := _target(one)) is not None
+        document
+        for document in _documents(effective)
+        if (target := _target(document)) is not None
         and dynamic_target.same(target) in targets
         and (target.kind, target.name) in present
     ]

@@ -19,8 +19,12 @@ IfnameOf = Callable[[str], str]
 
 def claimed(resources: Iterable[Resource], ifname: IfnameOf) -> Iterator[Claimed]:
     """Those outside of all VRFs, where the objects of the API are."""
-    routing = [one for one in resources if one.kind in documents.KINDS]
-    elsewhere = {one.name for one in routing if one.kind == documents.INSTANCE and one.spec.vrf}
+    routing = [resource for resource in resources if resource.kind in documents.KINDS]
+    elsewhere = {
+        resource.name
+        for resource in routing
+        if resource.kind == documents.INSTANCE and resource.spec.vrf
+    }
     for resource in routing:
         source = resource.part.partition("#")[0] or STARTUP
         if getattr(resource.spec, "instance", None) in elsewhere:

@@ -72,18 +72,18 @@ class Index:
         for source, resources in held.items():
             for target, raw in resources.items():
                 index.add(Claimed(source, target, raw))
-        for one in others:
-            index.add(one)
+        for other in others:
+            index.add(other)
         return index
 
-    def add(self, one: Claimed) -> None:
-        self.remove(one.target)
-        self.holders[one.target] = one
-        if one.target.kind in _PREFIXES:
-            network = documents.network_of(one.document)
-            family, address = (one.target.kind, network.version), int(network.network_address)
+    def add(self, claimed: Claimed) -> None:
+        self.remove(claimed.target)
+        self.holders[claimed.target] = claimed
+        if claimed.target.kind in _PREFIXES:
+            network = documents.network_of(claimed.document)
+            family, address = (claimed.target.kind, network.version), int(network.network_address)
             lengths = self._lengths.setdefault(family, {})
-            lengths.setdefault(network.prefixlen, {})[address] = one
+            lengths.setdefault(network.prefixlen, {})[address] = claimed
             insort(self._order.setdefault(family, []), (address, network.prefixlen))
 
     def remove(self, target: Target) -> None:
@@ -105,8 +105,8 @@ class Index:
         for length, found in self._lengths.get((kind, network.version), {}).items():
             if length < network.prefixlen:
                 spare = network.max_prefixlen - length
-                if (one := found.get(address >> spare << spare)) is not None:
-                    yield one
+                if (claimed := found.get(address >> spare << spare)) is not None:
+                    yield claimed
 
     def within(self, kind: str, network: Network) -> Iterator[Claimed]:
         """Longer prefixes that lie within it: they follow it in order, without others between."""

@@ -109,14 +109,20 @@ class Control:
         index = self.index()
         answers = [self._may_put(index, owner, one, asked) for one in asked.put]
         answers += [self._may_withdraw(index, owner, one) for one in asked.withdraw]
-        if not asked.each and any(one.refused for one in answers):
-            return [one if one.refused else Answer(one.target, NOT_TAKEN) for one in answers]
+        if not asked.each and any(answer.refused for answer in answers):
+            return [
+                answer if answer.refused else Answer(answer.target, NOT_TAKEN) for answer in answers
+            ]
         put = [
             raw
-            for raw, one in zip(asked.put, answers, strict=False)
-            if not one.refused and not one.unchanged
+            for raw, answer in zip(asked.put, answers, strict=False)
+            if not answer.refused and not answer.unchanged
         ]
-        gone = [one.target for one in answers[len(asked.put) :] if not one.refused and one.target]
+        gone = [
+            answer.target
+            for answer in answers[len(asked.put) :]
+            if not answer.refused and answer.target
+        ]
         batch = Batch(
             owner.source,
             [raw for raw in put if not isinstance(raw, CallRefused)],
@@ -217,21 +223,23 @@ class Control:
         displaced: list[Target] = []
         if not batch.dry_run:
             displaced = await self._displace(index, owner, batch.put)
-            forgotten = [one for one in batch.withdraw if self._lost_by(owner, one)]
+            forgotten = [target for target in batch.withdraw if self._lost_by(owner, target)]
             await self.overrides.change({}, forgotten)
-            batch = replace(batch, withdraw=[one for one in batch.withdraw if one not in forgotten])
+            batch = replace(
+                batch, withdraw=[target for target in batch.withdraw if target not in forgotten]
+            )
         before = self.instance()
         outcomes: dict[Target, Outcome] = {}
         try:
-            outcomes = {one.target: one for one in await self._store(batch)}
+            outcomes = {outcome.target: outcome for outcome in await self._store(batch)}
         finally:
-            taken = {target for target, one in outcomes.items() if not one.refusal}
-            await self._back_to_losers([one for one in displaced if one not in taken])
+            taken = {target for target, outcome in outcomes.items() if not outcome.refusal}
+            await self._back_to_losers([target for target in displaced if target not in taken])
         if not batch.dry_run:
             self._note(owner, batch, outcomes)
             self._instance_changed(owner, before)
             await self._give_back(owner, batch.withdraw)
-        return [_with(one, outcomes) for one in answers]
+        return [_with(answer, outcomes) for answer in answers]
 
     def _lost_by(self, owner: Owner, target: Target) -> bool:
         lost = self.overrides.all().get(target)
@@ -240,32 +248,38 @@ class Control:
     async def _displace(self, index: Index, owner: Owner, put: Iterable[Raw]) -> list[Target]:
         """Noted before it is withdrawn, so that a crash in between loses nothing."""
         found = [index.holders.get(documents.target_of(raw)) for raw in put]
-        lost = [one for one in found if one is not None and one.source != owner.source]
         lost = [
-            one for one in lost if one.target != documents.INSTANCE_TARGET or owner.name == ADMIN
+            claimed for claimed in found if claimed is not None and claimed.source != owner.source
+        ]
+        lost = [
+            claimed
+            for claimed in lost
+            if claimed.target != documents.INSTANCE_TARGET or owner.name == ADMIN
         ]
         moment = self.clock()
-        given = {one.target: Lost(one.source, one.document, moment) for one in lost}
+        given = {claimed.target: Lost(claimed.source, claimed.document, moment) for claimed in lost}
         await self.overrides.change(given, ())
-        for one in lost:
-            await self._store(Batch(one.source, withdraw=[one.target]))
-            said = f"{owner.source} took {one.target} over from {one.source}"
-            data = {"reason": "override", "existing_owner": owners.owner_of(one.source)}
+        for claimed in lost:
+            await self._store(Batch(claimed.source, withdraw=[claimed.target]))
+            said = f"{owner.source} took {claimed.target} over from {claimed.source}"
+            data = {"reason": "override", "existing_owner": owners.owner_of(claimed.source)}
             self.journal.tell(
-                event_kinds.ROUTE_OVERRIDDEN, one.source, said, data | about(one.document)
+                event_kinds.ROUTE_OVERRIDDEN, claimed.source, said, data | about(claimed.document)
             )
         return list(given)
 
     async def _give_back(self, owner: Owner, gone: Iterable[Target]) -> None:
         if owner.name == ADMIN:
-            await self._back_to_losers([one for one in gone if one in self.overrides.all()])
+            await self._back_to_losers(
+                [target for target in gone if target in self.overrides.all()]
+            )
 
     async def _back_to_losers(self, targets: Iterable[Target]) -> None:
         for target in targets:
             lost = self.overrides.all()[target]
             done = await self._store(Batch(lost.source, put=[lost.document]))
             await self.overrides.change({}, [target])
-            refusal = next((one.refusal for one in done if one.refusal), "")
+            refusal = next((outcome.refusal for outcome in done if outcome.refusal), "")
             end = f"could not be declared again: {refusal}" if refusal else "was given back"
             self.journal.tell(
                 event_kinds.ROUTE_GIVEN_BACK,
@@ -280,17 +294,17 @@ class Control:
         if batch.dry_run or self.declarations.held() is not self._held:
             return outcomes
         put = {documents.target_of(raw): raw for raw in batch.put}
-        for one in outcomes:
-            if one.refusal:
+        for outcome in outcomes:
+            if outcome.refusal:
                 continue
-            if one.target in put:
-                self._index.add(Claimed(batch.source, one.target, put[one.target]))
+            if outcome.target in put:
+                self._index.add(Claimed(batch.source, outcome.target, put[outcome.target]))
             else:
-                self._index.remove(one.target)
+                self._index.remove(outcome.target)
         return outcomes
 
     def _note(self, owner: Owner, batch: Batch, outcomes: Mapping[Target, Outcome]) -> None:
-        taken = [target for target, one in outcomes.items() if not one.refusal]
+        taken = [target for target, outcome in outcomes.items() if not outcome.refusal]
         put = {documents.target_of(raw) for raw in batch.put}
         self._count(owner, [target for target in taken if target in put], "set")
         self._count(owner, [target for target in taken if target not in put], "remove")

@@ -218,7 +218,7 @@ def _attributes(sent: rc.PrefixAttributes, network: Network) -> dict[str, Any]:
     """0 that was sent is a value; what was not sent is none."""
     if len(sent.communities) > _MOST_COMMUNITIES:
         raise invalid(f"communities are {len(sent.communities)}: at most {_MOST_COMMUNITIES}")
-    given = sorted({text.community("communities", one) for one in sent.communities})
+    given = sorted({text.community("communities", community) for community in sent.communities})
     hop = None
     if sent.next_hop:
         hop = text.usable("next_hop", sent.next_hop)
@@ -307,8 +307,10 @@ def object_of(given: routes.RouteObject, local_as: int, link: LinkOf) -> Raw:
     if which == "peer":
         return peer(given.peer, local_as)
     if which == "prefix":
-        one = given.prefix
-        return prefix(one.prefix, one.protocol, one.attributes)
+        advertised_prefix = given.prefix
+        return prefix(
+            advertised_prefix.prefix, advertised_prefix.protocol, advertised_prefix.attributes
+        )
     if which == "bfd":
         return bfd(given.bfd, link)
     if which == "ospf":

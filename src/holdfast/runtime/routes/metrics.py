@@ -127,7 +127,7 @@ class RouteNumbers:
             "novaroute_grpc_request_duration_seconds",
             "How long calls took.",
             ("method",),
-            {(name,): one for name, one in tally.calls.items()},
+            {(name,): durations for name, durations in tally.calls.items()},
         )
         yield Timed(
             "novaroute_frr_transaction_duration_seconds",

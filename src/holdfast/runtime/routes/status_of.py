@@ -56,31 +56,31 @@ class Picture:
         reply = rc.GetStatusResponse(
             frr_status=rc.FRRStatus(version=frr.version, connected=frr.connected, uptime=frr.uptime)
         )
-        for one in self._of(owner):
-            spec, whose = one.document["spec"], _whose(one.source)
-            if one.target.kind == documents.PEER:
+        for claimed in self._of(owner):
+            spec, whose = claimed.document["spec"], _whose(claimed.source)
+            if claimed.target.kind == documents.PEER:
                 reply.peers.append(self._peer(spec, whose))
-            elif one.target.kind == documents.BFD:
+            elif claimed.target.kind == documents.BFD:
                 reply.bfd_sessions.append(self._bfd(spec, whose))
-            elif one.target.kind == documents.OSPF:
+            elif claimed.target.kind == documents.OSPF:
                 reply.ospf_interfaces.append(self._ospf(spec, whose))
-            elif one.target.kind in (documents.PREFIX, documents.OSPF_PREFIX):
+            elif claimed.target.kind in (documents.PREFIX, documents.OSPF_PREFIX):
                 reply.prefixes.add(
                     prefix=spec["prefix"],
-                    protocol="BGP" if one.target.kind == documents.PREFIX else "OSPF",
+                    protocol="BGP" if claimed.target.kind == documents.PREFIX else "OSPF",
                     owner=whose,
-                    state=_WORDS[self._stage(one)],
+                    state=_WORDS[self._stage(claimed)],
                 )
         return reply
 
     def objects(self, owner: str) -> Iterator[routes.RouteObjectStatus]:
-        for one in self._of(owner):
-            trouble = self.troubles.get(one.resource)
+        for claimed in self._of(owner):
+            trouble = self.troubles.get(claimed.resource)
             yield routes.RouteObjectStatus(
-                resource=one.resource,
-                owner=_whose(one.source),
-                stage=self._stage(one),
-                advertised_to=self._sent_to(one),
+                resource=claimed.resource,
+                owner=_whose(claimed.source),
+                stage=self._stage(claimed),
+                advertised_to=self._sent_to(claimed),
                 last_error=trouble.error if trouble is not None else "",
                 attempts=trouble.attempts if trouble is not None else 0,
                 next_try=trouble.next_try if trouble is not None else 0.0,
@@ -97,40 +97,40 @@ class Picture:
     def live(self, kind: str) -> Iterator[tuple[str, bool]]:
         """Owner of each object of a kind, and whether it is really there."""
         done = (routes.ROUTE_STAGE_ESTABLISHED, routes.ROUTE_STAGE_ADVERTISED)
-        for one in self.holders.values():
-            if one.target.kind == kind:
-                yield _whose(one.source), self._stage(one) in done
+        for holder in self.holders.values():
+            if holder.target.kind == kind:
+                yield _whose(holder.source), self._stage(holder) in done
 
     def _of(self, owner: str) -> Iterator[Claimed]:
-        for one in self.holders.values():
-            if not owner or owner_of(one.source) == owner:
-                yield one
+        for holder in self.holders.values():
+            if not owner or owner_of(holder.source) == owner:
+                yield holder
 
-    def _stage(self, one: Claimed) -> routes.RouteStage.ValueType:
-        if one.resource in self.troubles:
+    def _stage(self, claimed: Claimed) -> routes.RouteStage.ValueType:
+        if claimed.resource in self.troubles:
             return routes.ROUTE_STAGE_FAILED
-        if self._sent_to(one):
+        if self._sent_to(claimed):
             return routes.ROUTE_STAGE_ADVERTISED
-        if self._established(one):
+        if self._established(claimed):
             return routes.ROUTE_STAGE_ESTABLISHED
-        if one.resource in self.seen.applied:
+        if claimed.resource in self.seen.applied:
             return routes.ROUTE_STAGE_APPLIED
         return routes.ROUTE_STAGE_ACCEPTED
 
-    def _sent_to(self, one: Claimed) -> tuple[str, ...]:
-        if one.target.kind != documents.PREFIX:
+    def _sent_to(self, claimed: Claimed) -> tuple[str, ...]:
+        if claimed.target.kind != documents.PREFIX:
             return ()
-        return self.seen.advertised.get(one.document["spec"]["prefix"], ())
+        return self.seen.advertised.get(claimed.document["spec"]["prefix"], ())
 
-    def _established(self, one: Claimed) -> bool:
-        spec = one.document["spec"]
-        if one.target.kind == documents.PEER:
+    def _established(self, claimed: Claimed) -> bool:
+        spec = claimed.document["spec"]
+        if claimed.target.kind == documents.PEER:
             peer = self.seen.peers.get(spec["address"])
             return peer is not None and peer.state == ESTABLISHED
-        if one.target.kind == documents.BFD:
+        if claimed.target.kind == documents.BFD:
             session = self.seen.bfd.get(spec["peer"])
             return session is not None and session.state == UP
-        if one.target.kind == documents.OSPF:
+        if claimed.target.kind == documents.OSPF:
             ifname = self.ifname(spec["interface"])
             return any(near.full for near in self.seen.neighbors.values() if near.ifname == ifname)
         return False
@@ -165,8 +165,8 @@ class Picture:
 
     def _ospf(self, spec: Mapping[str, Any], owner: str) -> rc.OSPFInterfaceStatus:
         ifname = self.ifname(spec["interface"])
-        near = [one for one in self.seen.neighbors.values() if one.ifname == ifname]
-        full = any(one.full for one in near)
+        near = [neighbor for neighbor in self.seen.neighbors.values() if neighbor.ifname == ifname]
+        full = any(neighbor.full for neighbor in near)
         return rc.OSPFInterfaceStatus(
             interface_name=ifname,
             area_id=spec["area"],

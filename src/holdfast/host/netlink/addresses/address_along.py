@@ -37,14 +37,14 @@ def swept(
 ) -> dict[Key, list[Key]]:
     """Declared addresses of ours that the kernel deletes with others, by those. Whoever deletes
     those puts them back at once."""
-    leaving = {one.key for one in gone}
+    leaving = {address.key for address in gone}
     return {
-        one.key: [
+        address.key: [
             other.key
-            for other in losses.secondaries(one)
+            for other in losses.secondaries(address)
             if other.key in declared and other.key not in leaving and is_own(other)
         ]
-        for one in gone
+        for address in gone
     }
 
 

@@ -111,19 +111,23 @@ class AddressLosses:
 
     def of(self, doomed: Sequence[SeenAddress]) -> Losses:
         losses: Losses = {address.key: [] for address in doomed}
-        swept = {one.subnet for one in doomed if self._sweeps(one)}
+        swept = {address.subnet for address in doomed if self._sweeps(address)}
         staying = [one for one in self._coming if one.subnet not in swept]
         for version in (4, 6):
-            going = [one for one in doomed if one.version == version]
+            going = [address for address in doomed if address.version == version]
             self._add_sources(losses, going, version, staying)
-        self._add_last_addresses(losses, [one for one in doomed if one.version == 4], staying)
-        self._add_prefix_routes(losses, [one for one in doomed if one.version == 6])
+        self._add_last_addresses(
+            losses, [address for address in doomed if address.version == 4], staying
+        )
+        self._add_prefix_routes(losses, [address for address in doomed if address.version == 6])
         return losses
 
     def secondaries(self, primary: SeenAddress) -> list[SeenAddress]:
         """The addresses that the kernel deletes together with an IPv4 primary. They are no loss:
         whoever deletes it puts them back at once. What goes with them is one."""
-        found = [one for one in self._in_subnet[primary.subnet] if one.flags & SECONDARY]
+        found = [
+            address for address in self._in_subnet[primary.subnet] if address.flags & SECONDARY
+        ]
         return found if found and self._sweeps(primary) else []
 
     def _sweeps(self, address: SeenAddress) -> bool:
@@ -147,8 +151,8 @@ class AddressLosses:
         staying: Sequence[Arriving],
     ) -> None:
         made = {(one.ip, self._places[one.index].vrf_table) for one in staying}
-        leaving = {one.key for one in doomed}
-        taken = {one.key: [one, *self.secondaries(one)] for one in doomed}
+        leaving = {address.key for address in doomed}
+        taken = {address.key: [address, *self.secondaries(address)] for address in doomed}
         gone: dict[bytes, set[int]] = defaultdict(set)
         for group in taken.values():
             with_it = {lost.key for lost in group}
@@ -188,11 +192,11 @@ class AddressLosses:
         for address in doomed:
             links[address.index].append(address)
         for index, here in links.items():
-            gone = {one.key for one in here}
-            gone |= {other.key for one in here for other in self.secondaries(one)}
+            gone = {address.key for address in here}
+            gone |= {other.key for address in here for other in self.secondaries(address)}
             remains = any(other.key not in gone for other in self._ipv4_on[index])
             remains |= any(one.index == index and len(one.ip) == 4 for one in staying)
-            if remains or (any(losses[one.key] for one in here) and not self._all_go):
+            if remains or (any(losses[address.key] for address in here) and not self._all_go):
                 continue
             losses[here[0].key] += side_effects.lost_with_last_address(
                 self._sock, self._places[index].name, index, self._tag, self._claimed
@@ -200,7 +204,7 @@ class AddressLosses:
 
     def _add_prefix_routes(self, losses: Losses, doomed: Sequence[SeenAddress]) -> None:
         """Asked of one address in each prefix: while that one stays, so does the route."""
-        leaving = {one.key for one in doomed}
+        leaving = {address.key for address in doomed}
         links: dict[int, dict[bytes, SeenAddress]] = defaultdict(dict)
         for address in doomed:
             if self._takes_prefix_route(address, leaving):

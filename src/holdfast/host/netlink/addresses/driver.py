@@ -80,7 +80,7 @@ class AddressDriver(Driver):
 
             losses = foresee(partial(self._losses, everything, places))
             whoever = partial(address_along.whoever, self._sock, everything, places)
-            gone = [*orphans, *(one for one, _ in changing)]
+            gone = [*orphans, *(address for address, _ in changing)]
             swept = address_along.swept(gone, whoever(()), scope.keys, self._is_own)
             along = address_along.along(foresee(whoever), losses, swept)
         lost = PrefixRoutes(self._sock, everything, places).lost(declared) if declared else ()
@@ -150,8 +150,8 @@ class AddressDriver(Driver):
             scope, everything, lambda: self._losses(everything, places, kept), self._is_own
         )
 
-    def _is_own(self, one: SeenAddress) -> bool:
-        return self._is_tagged(one) or one.key in self._claims
+    def _is_own(self, seen_address: SeenAddress) -> bool:
+        return self._is_tagged(seen_address) or seen_address.key in self._claims
 
     def _losses(
         self,
@@ -214,7 +214,9 @@ class AddressDriver(Driver):
         refusal = self._refusal(operation, seen, losses)
         if refusal is not None:
             return refusal
-        swept = [one for one in losses.secondaries(seen) if one.key not in leaving]
+        swept = [
+            secondary for secondary in losses.secondaries(seen) if secondary.key not in leaving
+        ]
         error = self._remove(seen)
         if error is not None:
             return steps.failed(operation, str(error))
@@ -281,7 +283,7 @@ class AddressDriver(Driver):
         kept = [arriving_placeholder(seen.index)]
         losses = self._losses(everything, places, kept)
         lost = [one for each in losses.of(group).values() for one in each]
-        strangers = [str(one.key) for one in group if not self._is_own(one)]
+        strangers = [str(address.key) for address in group if not self._is_own(address)]
         if lost or strangers:
             said = "; ".join((*lost, *strangers))
             return steps.failed(operation, f"would take what others made: {said}")

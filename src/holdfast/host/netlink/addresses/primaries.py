@@ -37,8 +37,8 @@ def displaced(
         if wanted is None or not wanted.fields.get("primary"):
             continue
         group = in_subnet(address, everything)
-        before = next((one for one in group if not one.flags & SECONDARY), None)
-        if before is None or not all(is_own(one) for one in group):
+        before = next((address for address in group if not address.flags & SECONDARY), None)
+        if before is None or not all(is_own(address) for address in group):
             continue
         if not any(losses().of(group).values()):
             found[address.key] = f"it stands behind {before.artifact.fields['address']}"
@@ -53,21 +53,21 @@ def put_first(
     tag: int,
 ) -> Result:
     """All of them go and come again, in their order but for the first. group: all of the subnet."""
-    others = [one for one in group if one.key != first.key]
+    others = [address for address in group if address.key != first.key]
     placeholder = address_codec.placeholder(first.index, tag)
     held = steps.send(sock, RTM_NEWADDR, CREATE | EXCL, placeholder) is None
-    for one in (first, *reversed(others)):
-        steps.send(sock, RTM_DELADDR, 0, address_codec.delete_body(one))
+    for other in (first, *reversed(others)):
+        steps.send(sock, RTM_DELADDR, 0, address_codec.delete_body(other))
     problems = []
-    for one in (first, *others):
-        error = steps.send(sock, RTM_NEWADDR, CREATE | EXCL, one.body)
+    for other in (first, *others):
+        error = steps.send(sock, RTM_NEWADDR, CREATE | EXCL, other.body)
         if error is not None:
-            problems.append(f"{one.key}: {error}")
+            problems.append(f"{other.key}: {error}")
     if held:
         steps.send(sock, RTM_DELADDR, 0, placeholder)
     if problems:
         return steps.failed(operation, "; ".join(problems))
-    return steps.done(operation, *(f"{one.key} was made anew behind it" for one in others))
+    return steps.done(operation, *(f"{other.key} was made anew behind it" for other in others))
 
 
 def in_subnet(address: SeenAddress, everything: Sequence[SeenAddress]) -> list[SeenAddress]:

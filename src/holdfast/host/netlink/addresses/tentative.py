@@ -37,5 +37,5 @@ def _is_checked(sock: NetlinkSocket, packed: bytes) -> bool:
     header = bytes((socket.AF_INET6,)) + bytes(7)
     bodies = sock.dump(RTM_GETADDR, header, "IPv6 addresses")
     found = (address_codec.decode(body, "") for body in bodies if packed in body)
-    flags = [one.flags for one in found if one.ip == packed]
+    flags = [address.flags for address in found if address.ip == packed]
     return any(each & TENTATIVE and not each & DAD_FAILED for each in flags)

@@ -105,8 +105,8 @@ class LinkStack:
     def after_change(self, name: str, changed: Fields) -> LinkStack:
         """Links as they are once some fields of one have these values."""
         effects = [self.of_change(name, field, value) for field, value in changed.items()]
-        down = frozenset(each for one in effects for each in one.down)
-        dark = frozenset(each for one in effects for each in one.dark)
+        down = frozenset(each for effect in effects for each in effect.down)
+        dark = frozenset(each for effect in effects for each in effect.dark)
         return self._after(Effects(down=down, dark=dark), {name: changed})
 
     def _after(self, effects: Effects, changed: Mapping[str, Fields]) -> LinkStack:

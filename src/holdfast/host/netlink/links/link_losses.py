@@ -79,7 +79,7 @@ class LinkLosses:
     ) -> Iterator[Loss]:
         for change in coming.changes:
             effects = [stack.of_change(name, change.field, change.after) for stack in stacks]
-            for lost in _once(each for one in effects for each in self._lost(one)):
+            for lost in _once(each for effect in effects for each in self._lost(effect)):
                 yield Loss(lost, change.field)
 
     def of_end(self, name: str) -> list[str]:
@@ -221,7 +221,7 @@ class LinkLosses:
     def _read_routes(self, version: int, name: str) -> list[Route]:
         without = (tags.KERNEL, self._tag, *_LEARNT_ROUTES)
         found = side_effects.routes_over(self._sock, version, self._index(name), without)
-        return [one for one in found if side_effects.foreign(one, self._tag, self._ours)]
+        return [route for route in found if side_effects.foreign(route, self._tag, self._ours)]
 
     def _read_addresses(self, name: str) -> list[SeenAddress]:
         return [address_codec.decode(body, name) for body in self._bodies()[self._index(name)]]
@@ -259,11 +259,11 @@ def along(
     lose."""
     found: dict[Key, Sequence[Along]] = {}
     for key, lost in whoever.of(changing, ()).items():
-        known = {one.what for one in others.get(key, ())}
+        known = {other.what for other in others.get(key, ())}
         found[key] = [
-            Along(one.what.key, one.what.plain, one.field, _can_return(one, changing[key]))
-            for one in lost
-            if isinstance(one.what, Lost) and one.what not in known
+            Along(loss.what.key, loss.what.plain, loss.field, _can_return(loss, changing[key]))
+            for loss in lost
+            if isinstance(loss.what, Lost) and loss.what not in known
         ]
     return found
 
@@ -287,7 +287,9 @@ def _after(stack: LinkStack, name: str, coming: Coming) -> LinkStack:
     """As far as it decides about carriers: all else follows from each change alone."""
     if coming.ends:
         return stack.after_end(name)
-    changed = {one.field: one.after for one in coming.changes if one.field in ("up", "master")}
+    changed = {
+        change.field: change.after for change in coming.changes if change.field in ("up", "master")
+    }
     return stack.after_change(name, changed) if changed and name in stack.links else stack
 
 

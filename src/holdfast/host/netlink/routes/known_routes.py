@@ -52,14 +52,14 @@ class KnownRoutes:
         """
         doubtful: dict[bytes, None] = {}
         went: dict[bytes, None] = {}
-        for one in told:
-            if one.identity in self._there:
-                went[one.identity] = None
-                (settled,) = settle([one.body], family_of(one.body))
-                one = one._replace(body=settled)
-                if not one.gone or one.body not in self._there[one.identity]:
-                    doubtful[one.identity] = None
-                self._follow(one)
+        for notice in told:
+            if notice.identity in self._there:
+                went[notice.identity] = None
+                (settled,) = settle([notice.body], family_of(notice.body))
+                notice = notice._replace(body=settled)
+                if not notice.gone or notice.body not in self._there[notice.identity]:
+                    doubtful[notice.identity] = None
+                self._follow(notice)
         nothing = set(unknown)
         for identity in nothing:
             self._look(identity, alone=True)
@@ -82,30 +82,30 @@ class KnownRoutes:
             for key, body in zip(batch.keys, seen.pack(batch) or (), strict=False):
                 expected[batch.scope + key].add(body)
         strange: set[bytes] = set()
-        for one in told or ():
-            if one.identity in self._there:
-                if protocol_of(one.body) != self.tag:
-                    strange.add(one.identity)
-                self._follow(one)
+        for notice in told or ():
+            if notice.identity in self._there:
+                if protocol_of(notice.body) != self.tag:
+                    strange.add(notice.identity)
+                self._follow(notice)
         for identity, bodies in expected.items():
             if told is None or identity in strange or self._there[identity] != bodies:
                 self._look(identity, bodies, alone=True)
 
-    def _follow(self, one: RouteNotice) -> None:
+    def _follow(self, route_notice: RouteNotice) -> None:
         """What one change makes of the routes of ours at its identity."""
-        here = self._there[one.identity]
-        ours = protocol_of(one.body) == self.tag
-        if one.gone:
-            if one.body not in here and ours and one.identity[0] == 6:
-                self._there[one.identity] = {
-                    left for body in here if (left := self._without_legs(body, one.body))
+        here = self._there[route_notice.identity]
+        ours = protocol_of(route_notice.body) == self.tag
+        if route_notice.gone:
+            if route_notice.body not in here and ours and route_notice.identity[0] == 6:
+                self._there[route_notice.identity] = {
+                    left for body in here if (left := self._without_legs(body, route_notice.body))
                 }
-            here.discard(one.body)
+            here.discard(route_notice.body)
             return
-        if one.replaced or (ours and one.identity[0] == 6):
+        if route_notice.replaced or (ours and route_notice.identity[0] == 6):
             here.clear()
         if ours:
-            here.add(one.body)
+            here.add(route_notice.body)
 
     def _without_legs(self, body: bytes, gone: bytes) -> bytes | None:
         """Of an IPv6 route with several legs, each that goes is told of alone."""

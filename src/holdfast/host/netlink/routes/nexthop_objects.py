@@ -34,7 +34,7 @@ def nexthops_lost(sock: NetlinkSocket, indexes: Iterable[int]) -> list[str]:
     ]
     if not single:
         return []
-    gone = {one.number for one in single}
+    gone = {nexthop_object.number for nexthop_object in single}
     groups = _read(sock, attributes.attribute(_NHA_GROUPS, b""), "nexthop groups")
     return [*map(str, single), *_groups_lost(groups, gone)]
 

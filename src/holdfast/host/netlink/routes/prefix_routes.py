@@ -74,12 +74,18 @@ class PrefixRoutes:
         for (version, table), makers in tables.items():
             doubtful = list(makers.values())
             if len(doubtful) <= FEW:
-                doubtful = [one for one in doubtful if not self._leads(table, one)]
+                doubtful = [address for address in doubtful if not self._leads(table, address)]
             if doubtful:
                 bodies = dump_routes(self._sock, version, table=table, protocol=tags.KERNEL)
                 there = {(_link(body), key_of(body)) for body in bodies}
-                gone |= {one.subnet for one in doubtful if (one.index, _key(one)) not in there}
-        return {key for key, makers in made.items() if any(one.subnet in gone for one in makers)}
+                gone |= {
+                    address.subnet
+                    for address in doubtful
+                    if (address.index, _key(address)) not in there
+                }
+        return {
+            key for key, makers in made.items() if any(maker.subnet in gone for maker in makers)
+        }
 
     def put_back(self, address: SeenAddress) -> NetlinkError | None:
         """As the kernel made it, which takes it for its own when the address goes."""
@@ -110,11 +116,11 @@ class PrefixRoutes:
         else:
             found = [address, *self._link_local[address.index]]
             # That of an address with a lifetime may be over before it is.
-            found = [one for one in found if one.flags & PERMANENT]
+            found = [address for address in found if address.flags & PERMANENT]
         return [
-            one
-            for one in found
-            if not one.flags & NO_PREFIX_ROUTE and one.prefix_length < len(one.ip) * 8
+            address
+            for address in found
+            if not address.flags & NO_PREFIX_ROUTE and address.prefix_length < len(address.ip) * 8
         ]
 
     def _leads(self, table: int, maker: SeenAddress) -> bool:

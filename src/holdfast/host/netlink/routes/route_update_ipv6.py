@@ -66,9 +66,9 @@ def _said(shared: RouteTemplate) -> tuple[object, ...]:
     return shared.type, shared.prefsrc, shared.mtu, shared.other, shared.protocol
 
 
-def _equal(one: Leg, other: Leg) -> bool:
-    return same_leg(one.nexthop, other.nexthop) and (
-        (one.nexthop.weight, one.nexthop.onlink) == (other.nexthop.weight, other.nexthop.onlink)
+def _equal(leg: Leg, other: Leg) -> bool:
+    return same_leg(leg.nexthop, other.nexthop) and (
+        (leg.nexthop.weight, leg.nexthop.onlink) == (other.nexthop.weight, other.nexthop.onlink)
     )
 
 
@@ -144,7 +144,7 @@ def _append(shared: RouteTemplate, leg: Leg, protocol: int) -> _Message:
 def _in_turn(keys: Sequence[bytes], messages: Sequence[_Message]) -> Iterator[Request]:
     """All messages about the first route, then all about the next: none is without its legs for
     longer than the kernel takes for its own."""
-    return chain.from_iterable(zip(*(one.requests(keys) for one in messages), strict=True))
+    return chain.from_iterable(zip(*(message.requests(keys) for message in messages), strict=True))
 
 
 def _tell_others_legs(

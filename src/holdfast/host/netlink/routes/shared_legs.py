@@ -21,9 +21,11 @@ FOREIGN_NEXTHOPS = "foreign_nexthops"
 _ANY = RouteTemplate(6)
 
 
-def same_leg(one: Nexthop, other: Nexthop) -> bool:
+def same_leg(nexthop: Nexthop, other: Nexthop) -> bool:
     """Weight and onlink do not tell legs apart, gateway and link do."""
-    return one.gateway == other.gateway and (one.dev == other.dev or not one.dev or not other.dev)
+    return nexthop.gateway == other.gateway and (
+        nexthop.dev == other.dev or not nexthop.dev or not other.dev
+    )
 
 
 @dataclass(frozen=True, slots=True)
