@@ -399,7 +399,8 @@ def test_an_older_ledger_has_no_parts(holdfast: Holdfast) -> None:
     holdfast.ok("apply", "router.yaml", "--yes")
     path = Paths(holdfast.root).ledger
     with sqlite3.connect(path) as database:
-        for table in ("parts", "plugin_runs", "actions", "confirmations", "latches"):
+        later = ("parts", "plugin_runs", "actions", "confirmations", "latches")
+        for table in (*later, "declaring", "declared"):
             database.execute(f"DROP TABLE {table}")
         database.execute("PRAGMA user_version=2")
     database.close()

@@ -48,7 +48,7 @@ ABOUT: dict[str, tuple[list[str], list[str]]] = {
     "Zone": ([], ["lan"]),
     "Sysctl": ([], []),
     "BFDProfile": ([], []),
-    "BFDSession": (["192.0.2.254"], ["wan"]),
+    "BFDSession": ([], ["wan"]),
     "BGPAggregate": (["203.0.112.0/20"], []),
     "BGPFilter": (["10.0.0.0/8"], []),
     "BGPInstance": ([], []),
@@ -57,6 +57,12 @@ ABOUT: dict[str, tuple[list[str], list[str]]] = {
     "BGPPrefix": (["203.0.113.0/24", "2001:db8:113::/48"], []),
     "OSPFInterface": (["0.0.0.0/0"], ["lan"]),
     "OSPFPrefix": (["203.0.113.10", "2001:db8:113::10"], []),
+}
+# What else it takes to be allowed the example, of whom it speaks to.
+SPOKEN: dict[str, dict[str, Any]] = {
+    "BFDSession": {"peers": ["192.0.2.254"]},
+    "BGPInstance": {"autonomousSystems": ["65001"], "mayConfigureInstance": True},
+    "BGPPeer": {"peers": ["192.0.2.254"], "autonomousSystems": ["64512-65000"]},
 }
 SIZES = {"RouteList": 3, "BGPPrefix": 2, "OSPFPrefix": 2}  # each route or prefix counts
 OPEN = [name for name in registry.names() if registry.kind(name).open_to_others]
@@ -141,6 +147,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
         "maxResources": SIZES.get(kind, 1) + 1,
         "prefixes": [*prefixes, WITH_GOOD],
         "interfaces": links or ["unused"],
+        **SPOKEN.get(kind, {}),
     }
     return Scene(tmp_path, kind, given, allow)
 
@@ -194,6 +201,39 @@ def test_a_prefix_that_is_not_allowed(scene: Scene) -> None:
             scene.but(prefixes=[*others, *map(str, halves), WITH_GOOD]).passes()
     if prefixes:
         scene.but(prefixes=["0.0.0.0/0", "::/0"]).passes()
+
+
+@pytest.mark.parametrize("scene", SPOKEN, indirect=True)
+def test_whom_it_may_not_speak_to(scene: Scene) -> None:
+    nothing = {"peers": ["192.0.2.0/25"], "autonomousSystems": ["64999"]}
+    for field in SPOKEN[scene.kind]:
+        if field == "mayConfigureInstance":
+            (found,) = effective.merge(
+                scene.but(mayConfigureInstance=False).startup(),
+                [part("Owner/ci", scene.given)],
+                NOW,
+            ).rejected
+            assert "set allow.mayConfigureInstance" in "".join(found.reasons)
+        else:
+            scene.but(**{field: nothing[field]}).refused("spec", field)
+
+
+@pytest.mark.parametrize("scene", ["BGPPeer", "OSPFInterface"], indirect=True)
+def test_routes_to_anywhere_may_be_learned_and_not_told(scene: Scene) -> None:
+    learning = scene.but(prefixes=[WITH_GOOD], mayLearnRoutes=True)
+    learning.passes()
+    if scene.kind == "BGPPeer":
+        told = [{"family": "ipv4", "importAll": True, "exportAll": True}]
+        spec = {**scene.given["spec"], "families": told}
+        replace(learning, given={**scene.given, "spec": spec}).refused_by("prefixes")
+
+
+@pytest.mark.parametrize("scene", ["BGPPeer"], indirect=True)
+def test_an_as_that_is_not_said_by_its_number(scene: Scene) -> None:
+    spec = {**scene.given["spec"], "remoteAS": "external"}
+    external = replace(scene, given={**scene.given, "spec": spec})
+    external.refused("spec", "autonomousSystems")
+    external.but(autonomousSystems=["1-4294967295"]).passes()
 
 
 def test_a_link_that_is_not_allowed(scene: Scene) -> None:

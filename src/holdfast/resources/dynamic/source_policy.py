@@ -173,15 +173,9 @@ class Judge:
         yield from self.links_cut_off(resource)
 
     def _learned(self, resource: Resource, reach: Reach) -> Iterator[str]:
-        if self.allow.may_learn_routes or reach.network is None:
-            return
-        if any(self._network(resource, reach.location, reach.network)):
-            path = dotted(("spec", *reach.location))
-            yield (
-                f"{resource.place}: {path}: {resource.id}: routes to {reach.network} may come by"
-                f" it, which is not what {self._who} may declare by {self.policy}: to allow it, set"
-                " allow.mayLearnRoutes"
-            )
+        if reach.network is not None and not self.allow.may_learn_routes:
+            for told in self._network(resource, reach.location, reach.network):
+                yield f"{told}, or set allow.mayLearnRoutes"
 
     def _route(self, resource: Resource, reach: Reach) -> Iterator[str]:
         path = dotted(("spec", *reach.location))
