@@ -24,7 +24,7 @@ WORKERS := $(shell echo $$(($$(nproc) + 1)))
 # where it was. Under xdist the other tests go on. The guests' own limit is longer than that.
 LIMIT := -o faulthandler_timeout=1200 -o faulthandler_exit_on_timeout=true
 # The tests of a lane, by the files that have any: to collect the others takes long in a guest.
-MARKED = $(LIMIT) -v -p no:cacheprovider -m $(1) $$(grep -rl 'mark\.$(1)' tests --include='test_*.py' | sort)
+MARKED = $(LIMIT) -v --no-header -p no:cacheprovider -m $(1) $$(grep -rl 'mark\.$(1)' tests --include='test_*.py' | sort)
 
 .PHONY: help
 help: ## this list
