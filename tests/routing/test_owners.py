@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.api import routes_pb2 as pb
 from holdfast.api import sockets
 from holdfast.api.tokens import digest_of
 from holdfast.client import RouteError, Routes
@@ -13,7 +14,8 @@ from holdfast.paths import Paths
 from holdfast.resources.dynamic.tokens import as_declared
 from tests.cli.served import daemon
 from tests.frr.ground import wait_until
-from tests.routing.scene import ROUTING, Scene
+from tests.routing.scene import NEIGHBOUR, ROUTING, Scene
+from tests.routing.test_daemon import events
 
 TOKEN = "a-token-of-the-test-that-is-long"  # noqa: S105 (of a test)
 EDGE = (
@@ -35,6 +37,26 @@ def edge(scene: Scene) -> Iterator[Routes]:
             place = f"{folder}/{sockets.ROUTES.name}"
             with Routes("edge", token=TOKEN, socket=place) as routes:
                 yield routes
+
+
+def stage(edge: Routes, resource: str) -> tuple[str, list[str]]:
+    found = [one for one in edge.status().objects if one.resource.endswith(resource)]
+    name = pb.RouteStage.Name(found[0].stage).removeprefix("ROUTE_STAGE_") if found else ""
+    return name, list(found[0].advertised_to) if found else []
+
+
+def test_an_owner_is_told_what_is_really_advertised(scene: Scene, edge: Routes) -> None:
+    edge.advertise("198.51.100.7/32")
+    wait_until("it is told", lambda: stage(edge, "198.51.100.7-32") == ("ADVERTISED", [NEIGHBOUR]))
+    scene.bird.ask("disable up")
+    wait_until("it is applied", lambda: stage(edge, "198.51.100.7-32") == ("APPLIED", []))
+    scene.bird.ask("enable up")
+    wait_until("it is told again", lambda: stage(edge, "198.51.100.7-32")[0] == "ADVERTISED")
+    wait_until("it is an event", lambda: len(events(scene, "prefix-advertised")) > 1)
+    frr = scene.holdfast.ok("route", "status").out
+    assert "Established" in frr
+    scene.frr.kill("bgpd")
+    wait_until("FRR is gone", lambda: events(scene, "frr-disconnected"))
 
 
 def test_what_an_owner_advertises_is_at_the_neighbour(scene: Scene, edge: Routes) -> None:

@@ -79,7 +79,7 @@ class Daemon:
             )
         if self._vty is None:
             self._vty = Vty(self._path)
-        young = self._settles - _age(self._vty.fileno()) if self._settles else 0.0
+        young = self._settles - age(self._vty.fileno()) if self._settles else 0.0
         if young > 0:
             raise DriverError(
                 f"{self._name} was started less than {self._settles:g} s ago: whether it has read"
@@ -141,7 +141,7 @@ def _leave(vty: Vty, inside: tuple[str, ...] | None) -> None:
     vty.ask_all([*leave, "end"], _APPLY_S)
 
 
-def _age(descriptor: int) -> float:
+def age(descriptor: int) -> float:
     """How long ago the process at the other end was started."""
     with socket.socket(fileno=os.dup(descriptor)) as sock:
         pid, _, _ = _PEER.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))

@@ -7,30 +7,17 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from holdfast.agent.event_stream import EventStream
 from holdfast.agent.services.backend import Backend
+from holdfast.agent.services.frr_sightings import FrrSightings
 from holdfast.agent.services.route_desk import RouteDesk
 from holdfast.agent.services.route_sources import LedgerDeclarations, StartupPolicies
 from holdfast.agent.services.route_store import LedgerJournal, LedgerNotes
 from holdfast.api.refusals import TOO_MANY, UNAUTHENTICATED
 from holdfast.api.sockets import ROUTES
-from holdfast.dataclass import dataclass
 from holdfast.runtime.routes.control import Control
 from holdfast.runtime.routes.leases import Leases
 from holdfast.runtime.routes.metrics import RouteNumbers
 from holdfast.runtime.routes.overrides import Overrides
-from holdfast.runtime.routes.sessions import Seen
-from holdfast.runtime.routes.status_of import Trouble
 from holdfast.runtime.routes.tally import Tally
-
-
-@dataclass(frozen=True, slots=True)
-class NothingSeen:
-    """No driver of FRR tells anything: it does not answer, and nothing is in place."""
-
-    def seen(self) -> Seen:
-        return Seen()
-
-    def troubles(self) -> Mapping[str, Trouble]:
-        return {}
 
 
 class Routing:
@@ -45,7 +32,8 @@ class Routing:
         self._declarations = LedgerDeclarations(backend, policies)
         control = Control(policies, self._declarations, self._journal, Overrides(notes), tally)
         leases = Leases(notes, time.monotonic)
-        self.desk = RouteDesk(control, leases, NothingSeen(), events, backend.loop.wake)
+        self._sightings = FrrSightings(backend, lambda: control.index().holders)
+        self.desk = RouteDesk(control, leases, self._sightings, events, backend.loop.wake)
 
     def numbers(self) -> RouteNumbers:
         """Raises CallRefused before the first pass. It is asked for in other threads."""
@@ -64,4 +52,8 @@ class Routing:
 
     def tasks(self) -> tuple[Callable[[], Awaitable[None]], ...]:
         """Each goes on for as long as the daemon does."""
-        return self._journal.write, self._declarations.watch, self.desk.keep_leases
+        return self._journal.write, self._declarations.watch, self.desk.keep_leases, self._look
+
+    async def _look(self) -> None:
+        await self.desk.ready()
+        await self._sightings.watch(self.desk.looked)
