@@ -34,7 +34,6 @@ _PROSE = re.compile(r"[A-Za-z][^A-Za-z]* |  *[^A-Za-z]*[A-Za-z]")
 # By module, each text with why going by it is right.
 _EXCEPTIONS: Mapping[str, Mapping[str, str]] = {
     "engine/kinds/address.py": {" dev ": "the name of an artifact, as `ip` writes it"},
-    "agent/watch/frr.py": {" on ": "the name of a neighbour and its link, as it is watched"},
     "api/callers.py": {"Bearer ": "how a token is sent, by RFC 6750"},
     "cli/daemon.py": {" @holdfast/unserved ": "a line of the kernel's list of sockets"},
     "cli/demo/script.py": {"nothing to do": "the demonstration checks what people see"},

@@ -11,6 +11,7 @@ import pytest
 from google.protobuf.message import Message
 
 from holdfast.api import holdfast_pb2 as pb
+from holdfast.api import sockets
 from holdfast.api.calls import CALLS, Call
 from holdfast.api.client import Client
 from holdfast.errors import ConfigError, HoldfastError, Refused
@@ -188,8 +189,11 @@ def refusal(client: Client, call: Call) -> str:
 
 
 def test_the_socket_for_reading_answers_nothing_else(served: Served) -> None:
-    client = served.client("holdfast-ro.sock")
-    for call in CALLS.values():
+    name = "holdfast-ro.sock"
+    client = served.client(name)
+    answered = [call for call in CALLS.values() if call.service in sockets.services(name)]
+    assert len(answered) > len(CALLS) / 2
+    for call in answered:
         told = refusal(client, call)
         assert ("this socket is for reading" in told) == (not call.reads), call.short
 

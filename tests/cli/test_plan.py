@@ -186,7 +186,7 @@ def test_colour_is_for_terminals_and_those_who_force_it(holdfast: Holdfast, wan:
 
 def test_an_ascii_terminal_gets_a_plan_too(holdfast: Holdfast, wan: Namespace) -> None:
     holdfast.declare(WAN)
-    done = holdfast.run("plan", "router.yaml", PYTHONIOENCODING="ascii")
+    done = holdfast.start_and_wait("plan", "router.yaml", PYTHONIOENCODING="ascii")
     assert done.code == 0
     assert "up  no ? yes" in done.out
     assert wan.ip_json("link show dev wan0")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from holdfast.errors import DriverError
 from holdfast.frr.facts import advertised_to
 from holdfast.frr.vty import Vty
 from holdfast.frr.watch import About, Change, Watch
@@ -104,6 +105,16 @@ def test_a_neighbour_that_falls_silent_is_told_by_bfd(
     down = _until(watch, lambda change: change.about is About.BFD and not change.is_up)
     os.kill(bird.pid, signal.SIGCONT)
     assert down.name == "192.0.2.2 on core"
+
+
+def test_an_end_that_a_question_met_is_told(instance: Frr, watch: Watch) -> None:
+    """The question closes the connection, which is not there to be waited for any more."""
+    _until(watch, lambda change: (change.name, change.is_up) == ("bgpd", True))
+    instance.kill("bgpd")
+    with pytest.raises(DriverError):
+        for _ in range(1000):
+            watch.configuration("bgpd")
+    _until(watch, lambda change: (change.name, change.is_up) == ("bgpd", False))
 
 
 def test_a_daemon_that_ends_and_comes_back(instance: Frr, watch: Watch) -> None:

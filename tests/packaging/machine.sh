@@ -112,7 +112,7 @@ case $HOLDFAST_BOOT in
     saw "enabled: the network is as declared"
     [[ $(services) == 'active active' ]]
     saw "its services run, and one of them has a lease"
-    [[ $(cd /run/holdfast && stat -c '%n %a %U %G' *.sock | xargs) == "holdfast-ro.sock 660 root holdfast-ro holdfast.sock 660 root holdfast inner-holdfast-ro.sock 600 root root inner-holdfast.sock 600 root root" ]]
+    [[ $(cd /run/holdfast && stat -c '%n %a %U %G' *.sock | xargs) == "holdfast-ro.sock 660 root holdfast-ro holdfast.sock 660 root holdfast inner-holdfast-ro.sock 600 root root inner-holdfast.sock 600 root root inner-routes.sock 600 root root routes.sock 660 root holdfast-routes" ]]
     as holdfast holdfast status >/dev/null
     as holdfast-ro holdfast status >/dev/null
     if as holdfast holdfast confirm 2>/tmp/said; then false; fi

@@ -119,6 +119,9 @@ class Watch:
 
     def _told(self, timeout: float) -> list[Change]:
         """What daemons say by themselves."""
+        ended = [daemon for daemon, watched in self._watched.items() if watched.vty.is_gone]
+        if ended:  # while it was asked something, which closed the connection
+            return [self._end(daemon) for daemon in ended]
         poll = select.poll()
         of: dict[int, str] = {}
         for daemon, watched in self._watched.items():
@@ -133,9 +136,12 @@ class Watch:
             if watched.monitor is not None:
                 found += self._records(daemon, watched, watched.monitor)
             if watched.vty.is_gone:
-                self._drop(daemon)
-                found.append(Change(About.DAEMON, daemon, is_up=False, why="it ended"))
+                found.append(self._end(daemon))
         return found
+
+    def _end(self, daemon: str) -> Change:
+        self._drop(daemon)
+        return Change(About.DAEMON, daemon, is_up=False, why="it ended")
 
     def _records(self, daemon: str, watched: _Watched, monitor: Monitor) -> Iterator[Change]:
         looked = daemon != "bgpd"  # what OSPF says of a neighbour is a hint to look

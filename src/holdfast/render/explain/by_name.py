@@ -68,7 +68,7 @@ def _longest_match(address: IPv4Address | IPv6Address) -> str:
 
 
 def _absent(loaded: Loaded, selector: Selector) -> str:
-    *others, last = sorted(selector.kinds)
+    *others, last = sorted(kind.replace("_", " ") for kind in selector.kinds)
     kinds = f"{', '.join(others)} or {last}" if others else last
     said = f"{selector.text}: no {kinds} of this name is there, declared or claimed"
     word = selector.words[-1] if selector.words else ""

@@ -14,12 +14,19 @@ from typing import Any
 from holdfast.api import route_control_pb2 as rc
 from holdfast.api import routes_pb2 as routes
 from holdfast.config.part import Raw, Target
+from holdfast.resources.routing.bfd_session import BFDSession
+from holdfast.resources.routing.bgp_instance import BGPInstance
+from holdfast.resources.routing.bgp_peer import BGPPeer
+from holdfast.resources.routing.bgp_prefix import BGPPrefix
+from holdfast.resources.routing.ospf_interface import OSPFInterface
+from holdfast.resources.routing.ospf_prefix import OSPFPrefix
 from holdfast.runtime.routes import text
 from holdfast.runtime.routes.text import Address, Network, invalid
 
 GROUP = "routing.holdfast.dev/v1alpha1"
-PEER, PREFIX, BFD = "BGPPeer", "BGPPrefix", "BFDSession"
-OSPF, OSPF_PREFIX, INSTANCE = "OSPFInterface", "OSPFPrefix", "BGPInstance"
+PEER, PREFIX, BFD = BGPPeer.__name__, BGPPrefix.__name__, BFDSession.__name__
+OSPF, OSPF_PREFIX = OSPFInterface.__name__, OSPFPrefix.__name__
+INSTANCE = BGPInstance.__name__
 # The resource that stands for a link, by the kernel's name. Raises CallRefused where none does.
 LinkOf = Callable[[str], str]
 KINDS = (PEER, PREFIX, BFD, OSPF, OSPF_PREFIX, INSTANCE)
@@ -346,17 +353,16 @@ def by_api(raw: Raw) -> bool:
 
 
 def _by_api(target: Target, spec: Any) -> Target | None:
-    match target.kind:
-        case "BGPInstance":
-            return INSTANCE_TARGET
-        case "BGPPeer":
-            return peer_target(ip_address(spec["address"]))
-        case "BFDSession":
-            return bfd_target(ip_address(spec["peer"]))
-        case "BGPPrefix":
-            return prefix_target(ip_network(spec["prefix"]), rc.PROTOCOL_BGP)
-        case "OSPFPrefix":
-            return prefix_target(ip_network(spec["prefix"]), rc.PROTOCOL_OSPF)
+    if target.kind == INSTANCE:
+        return INSTANCE_TARGET
+    if target.kind == PEER:
+        return peer_target(ip_address(spec["address"]))
+    if target.kind == BFD:
+        return bfd_target(ip_address(spec["peer"]))
+    if target.kind == PREFIX:
+        return prefix_target(ip_network(spec["prefix"]), rc.PROTOCOL_BGP)
+    if target.kind == OSPF_PREFIX:
+        return prefix_target(ip_network(spec["prefix"]), rc.PROTOCOL_OSPF)
     # The kernel's name is in its own, and the document has the resource's.
     return target if target.name.startswith(("ospf.", "ospf-")) else None
 
