@@ -45,14 +45,16 @@ _LINK_TYPES = {"DSLiteTunnel": "ip6tnl", "WireGuardInterface": "wireguard"}
 _CHRONYD = "/usr/sbin/chronyd"
 _LACKING = f"{_CHRONYD}: No such file or directory: install the Debian package chrony"
 _EXCUSED = {"NTPClient": {"service chrony": _LACKING}}
+# No driver tells prefixes to OSPF yet: such a resource is blocked, as the README says.
+_UNDRIVEN = frozenset({"OSPFPrefix"})
 _KILLS = 4  # of the pass that makes it, and half as many of the one that removes it
 
 
 def _cases() -> Iterator[Any]:
     """The example of every kind, and other specs of it that lead to other artifacts."""
     for kind in registry.names():
-        if kind == "OSPFPrefix":
-            continue  # no driver tells prefixes to OSPF yet: it is blocked, as the README says
+        if kind in _UNDRIVEN:
+            continue
         specs = [spec for spec in OTHERWISE.get(kind, ()) if _makes_something(spec)]
         for number, spec in enumerate([None, *specs]):
             lane = pytest.mark.qemu if _lacked(kind, spec) == "wireguard" else pytest.mark.uml
@@ -77,7 +79,7 @@ CASES = list(_cases())
 
 
 def test_every_kind_is_tried() -> None:
-    assert {case.values[0] for case in CASES} == set(registry.names())
+    assert {case.values[0] for case in CASES} == set(registry.names()) - _UNDRIVEN
 
 
 def test_every_artifact_kind_can_be_undone() -> None:
